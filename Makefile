@@ -1,0 +1,106 @@
+# Each target sets up what it needs; `make` alone lists them.
+
+# One setting for all builds: the operator, the tests and the local control plane share the Go build cache.
+export CGO_ENABLED := 0
+
+SHELL       := bash
+.SHELLFLAGS := -euo pipefail -c
+
+VERSION        ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+IMAGE          ?= quell-manager:latest
+CONTAINER_TOOL ?= docker
+KUBECTL        ?= kubectl
+
+# Tools are built once into the user's cache, under a name that changes with their pinned modules and the Go version.
+tool_dir       = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/quell/tools-$(shell (go version; cat test/tools/$(1)/*) | cksum | cut -d' ' -f1)
+LINT           := $(call tool_dir,lint)/golangci-lint
+CONTROLLER_GEN := $(call tool_dir,gen)/controller-gen
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: ## start a local Kubernetes with the operator and a sample App; CLUSTER=current takes kubectl's current context
+	go run ./test/run $(if $(CLUSTER),--cluster=$(CLUSTER))
+
+.PHONY: build
+build: ## build the programs under cmd/ into bin/
+	go build -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/...
+
+.PHONY: test
+test: test-unit test-integration ## run all tests
+
+.PHONY: test-unit
+test-unit: ## run the tests that need no API server
+	go test -short $$(go list ./... | grep -v /quell/test/)
+
+.PHONY: test-integration
+test-integration: ## run every test, against a real API server (its first build takes about ten minutes)
+	go run ./test/localcluster/cmd/localcluster build
+	go test -p 1 -timeout 60m ./...
+
+.PHONY: lint
+lint: $(LINT) ## run golangci-lint with the Kubernetes API linters; FIX=1 repairs what it can
+	$(LINT) run $(if $(FIX),--fix) ./...
+
+.PHONY: verify
+verify: verify-generated verify-modules verify-format verify-crd-size ## check that generated files, go.mod files, format and CRD size are right
+
+.PHONY: verify-generated
+verify-generated: $(CONTROLLER_GEN)
+	@copy=$$(mktemp -d); trap 'rm -rf "$$copy"' EXIT; \
+	cp -R go.mod go.sum api controller "$$copy"; \
+	find "$$copy/api" -name 'zz_generated*' -delete; \
+	(cd "$$copy"; $(GENERATE)); \
+	for made in api applyconfig config/crd config/rbac/role.yaml; do \
+		diff -ru -x Kustomization "$$made" "$$copy/$$made" || { echo "$$made is stale: run make generate, and remove what it no longer makes"; exit 1; }; \
+	done
+
+.PHONY: verify-modules
+verify-modules:
+	@for mod in $$(find . -name go.mod); do \
+		go mod tidy -C "$${mod%/*}" -diff >/dev/null || { echo "$$mod is not tidy: run go mod tidy -C $${mod%/*}"; exit 1; }; \
+	done
+
+.PHONY: verify-format
+verify-format:
+	@bad=$$(gofmt -l $(wildcard api applyconfig cmd controller test)); test -z "$$bad" || { echo "run gofmt -w on:"; echo "$$bad"; exit 1; }
+
+# Client-side kubectl apply stores a second copy of the CRD in an annotation, which has a limit.
+.PHONY: verify-crd-size
+verify-crd-size:
+	@big=$$(find config/crd -name '*.yaml' -size +100k); test -z "$$big" || { echo "larger than 100 KiB: $$big"; exit 1; }
+
+GENERATE = $(CONTROLLER_GEN) object crd applyconfiguration paths=./api/... output:crd:dir=config/crd; \
+	$(CONTROLLER_GEN) rbac:roleName=quell-manager paths=./controller/... output:rbac:dir=config/rbac
+
+.PHONY: generate
+generate: $(CONTROLLER_GEN) ## generate deep copies, apply configurations, CRDs and the manager's ClusterRole
+	$(GENERATE)
+
+.PHONY: image
+image: ## build the operator's container image, named by IMAGE
+	GOOS=linux go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/image/manager ./cmd/manager
+	$(CONTAINER_TOOL) build --platform linux/$$(go env GOARCH) -t $(IMAGE) .
+
+.PHONY: install
+install: ## install the operator, image IMAGE, into kubectl's current context
+	$(KUBECTL) kustomize config/default | sed 's|quell-manager:latest|$(IMAGE)|' | $(KUBECTL) apply --server-side -f -
+
+.PHONY: uninstall
+uninstall: ## remove the operator, its CRDs and with them every App from kubectl's current context
+	$(KUBECTL) delete --ignore-not-found -k config/default
+
+.PHONY: clean
+clean: ## remove what was built in the tree
+	rm -rf bin
+
+# Built beside its final name, so that an interrupted build is never taken for a tool.
+$(LINT):
+	@echo "building golangci-lint, once, in about a minute"
+	@go build -C test/tools/lint -o $@.$$$$ . && mv $@.$$$$ $@
+
+$(CONTROLLER_GEN):
+	@echo "building controller-gen, once"
+	@go build -C test/tools/gen -o $@.$$$$ sigs.k8s.io/controller-tools/cmd/controller-gen && mv $@.$$$$ $@

@@ -1,0 +1,171 @@
+// Command manager runs Quell's controllers in or beside a cluster.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+
+	"github.com/hduolab/quell/controller/app"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+// version is set by the build.
+var version = "unknown"
+
+const usage = `Quell's operator: applies the children of App objects and reports into their status, and writes only when something changed.
+
+Usage:
+  manager [flags]
+
+The cluster is the one the Pod runs in, or else that of --kubeconfig, $KUBECONFIG or ~/.kube/config.
+Install the CustomResourceDefinition first: kubectl apply -f config/crd
+
+Flags:
+%s
+Exit codes: 0 stopped by a signal, 1 failed, 2 wrong usage.
+`
+
+// settings are the flags.
+type settings struct {
+	metricsAddress, probeAddress, pprofAddress string
+	insecureMetrics, leaderElect, version      bool
+	leaderElectionNamespace                    string
+	concurrent                                 int
+	log                                        zap.Options
+}
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+func run(args []string) int {
+	s, err := parse(args)
+	switch {
+	case err == pflag.ErrHelp:
+		return 0
+	case err != nil:
+		fmt.Fprintf(os.Stderr, "manager: %v\nsee 'manager --help'\n", err)
+		return 2
+	case s.version:
+		fmt.Println("quell", version)
+		return 0
+	}
+	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&s.log)))
+	if err := start(s); err != nil {
+		fmt.Fprintf(os.Stderr, "manager: %v\n", err)
+		return 1
+	}
+	return 0
+}
+
+func parse(args []string) (*settings, error) {
+	s := &settings{}
+	flags := pflag.NewFlagSet("manager", pflag.ContinueOnError)
+	flags.SortFlags = false
+	flags.StringVar(&s.metricsAddress, "metrics-bind-address", "0", "address of the metrics endpoint, for example :8443; 0 turns it off")
+	flags.BoolVar(&s.insecureMetrics, "metrics-insecure", false, "serve metrics over HTTP and to anybody; only for an address that nobody else reaches")
+	flags.StringVar(&s.probeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 turns it off")
+	flags.StringVar(&s.pprofAddress, "pprof-bind-address", "0", "address of the Go profiler, for example 127.0.0.1:6060; 0 turns it off")
+	flags.BoolVar(&s.leaderElect, "leader-elect", false, "run the controllers in one of several replicas only")
+	flags.StringVar(&s.leaderElectionNamespace, "leader-election-namespace", "", "namespace of the leader's Lease; by default the one the Pod runs in")
+	flags.IntVar(&s.concurrent, "max-concurrent-reconciles", 4, "number of Apps that are worked on at once")
+	flags.BoolVar(&s.version, "version", false, "print the version and exit")
+	inherited := flag.NewFlagSet("", flag.ContinueOnError)
+	s.log.BindFlags(inherited)
+	if kubeconfig := flag.CommandLine.Lookup("kubeconfig"); kubeconfig != nil {
+		inherited.Var(kubeconfig.Value, "kubeconfig", "file that names the cluster, when not run in one")
+	}
+	flags.AddGoFlagSet(inherited)
+	flags.Usage = func() { fmt.Printf(usage, flags.FlagUsages()) }
+	if err := flags.Parse(args); err != nil {
+		return nil, err
+	}
+	return s, s.validate(flags.Args())
+}
+
+func (s *settings) validate(rest []string) error {
+	if len(rest) > 0 {
+		return fmt.Errorf("unexpected argument %q", rest[0])
+	}
+	if s.concurrent < 1 {
+		return fmt.Errorf("--max-concurrent-reconciles must be at least 1, is %d", s.concurrent)
+	}
+	return nil
+}
+
+// start runs the manager until a signal ends it.
+func start(s *settings) error {
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("find a cluster: %w", err)
+	}
+	if err := preflight(config); err != nil {
+		return err
+	}
+	mgr, err := newManager(s, config)
+	if err != nil {
+		return err
+	}
+	if err := register(mgr, s.concurrent); err != nil {
+		return err
+	}
+	return mgr.Start(ctrl.SetupSignalHandler())
+}
+
+func preflight(config *rest.Config) error {
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return fmt.Errorf("connect to the cluster: %w", err)
+	}
+	return app.Preflight(d)
+}
+
+func newManager(s *settings, config *rest.Config) (ctrl.Manager, error) {
+	scheme := runtime.NewScheme()
+	if err := app.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	metrics := metricsserver.Options{BindAddress: s.metricsAddress, SecureServing: !s.insecureMetrics}
+	if !s.insecureMetrics {
+		metrics.FilterProvider = filters.WithAuthenticationAndAuthorization
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:                        scheme,
+		Cache:                         app.CacheOptions(),
+		Metrics:                       metrics,
+		HealthProbeBindAddress:        s.probeAddress,
+		PprofBindAddress:              s.pprofAddress,
+		LeaderElection:                s.leaderElect,
+		LeaderElectionID:              "manager.quell.dev",
+		LeaderElectionNamespace:       s.leaderElectionNamespace,
+		LeaderElectionReleaseOnCancel: true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up the manager: %w", err)
+	}
+	return mgr, nil
+}
+
+// register adds the controllers and the probes.
+func register(mgr ctrl.Manager, concurrent int) error {
+	apps, err := app.New(app.Options{
+		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("quell"),
+	})
+	if err != nil {
+		return err
+	}
+	if err := apps.SetupWithManager(mgr, concurrent); err != nil {
+		return fmt.Errorf("set up the App controller: %w", err)
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return err
+	}
+	return mgr.AddReadyzCheck("ping", healthz.Ping)
+}

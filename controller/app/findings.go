@@ -1,0 +1,144 @@
+package app
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
+	"github.com/hduolab/quell/controller/fieldowners"
+	"github.com/hduolab/quell/controller/ssa"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Reasons of the conditions Reconciling, Stalled and Progressing.
+const (
+	reasonCreating     = "Creating"
+	reasonRollingOut   = "RollingOut"
+	reasonUnavailable  = "ReplicasUnavailable"
+	reasonStuck        = "ProgressDeadlineExceeded"
+	reasonRejected     = "Rejected"
+	reasonForbidden    = "Forbidden"
+	reasonApplyFailed  = "ApplyFailed"
+	reasonNameTaken    = "NameTaken"
+	reasonLeaving      = "WaitingForDeletion"
+	reasonConflict     = "FieldConflict"
+	reasonContended    = "FieldContended"
+	reasonDoesNotStick = "NotKept"
+)
+
+// maxMessage bounds a condition's message, in bytes.
+const maxMessage = 1024
+
+// problem tells what keeps a child from its desired state: something that a person has to change, or something that goes on
+// by itself. Messages hold nothing that changes by itself: no time, no generated name, no raw error of a lower layer.
+func problem(app *quellv1alpha1.App, c applied) (stalled, moving *finding) {
+	object := fmt.Sprintf("%s %q", c.kind, app.Name)
+	switch {
+	case c.leaving:
+		return nil, found(reasonLeaving, "%s of an earlier App is still being deleted", object)
+	case c.foreign != "":
+		return found(reasonNameTaken, "%s exists already and is not this App's: %s; rename the App, or delete that object", object, c.foreign), nil
+	case c.err != nil:
+		return refusal(object, c.err)
+	}
+	switch c.Outcome {
+	case ssa.Conflicted:
+		return found(reasonConflict, "%s is not applied, as conflictPolicy asks: %s", object, conflicts(c.Conflicts)), nil
+	case ssa.DoesNotStick:
+		return found(reasonDoesNotStick, "the cluster does not keep what was applied to %s: %s; an admission policy may change it", object, paths(c.Result)), nil
+	case ssa.Contended:
+		return nil, found(reasonContended, "%s of %s taken back again and again by %s; trying again more and more rarely", paths(c.Result), object, fieldowners.Join(c.Rivals()))
+	case ssa.Gone, ssa.Replaced:
+		return nil, found(reasonCreating, "%s is being created", object)
+	}
+	return nil, nil
+}
+
+func found(reason, format string, args ...any) *finding {
+	message := fmt.Sprintf(format, args...)
+	if len(message) > maxMessage {
+		message = strings.ToValidUTF8(message[:maxMessage-3], "") + "..."
+	}
+	return &finding{reason, message}
+}
+
+// refusal words an error of an apply.
+func refusal(object string, err error) (stalled, moving *finding) {
+	switch {
+	case ssa.IsTerminal(err):
+		return found(reasonRejected, "%s was rejected: %s", object, cause(err)), nil
+	case apierrors.IsForbidden(err):
+		return found(reasonForbidden, "%s was refused by a quota, an admission policy or missing permission of the operator; its log has the API server's words", object), nil
+	}
+	return nil, found(reasonApplyFailed, "%s could not be applied; trying again", object)
+}
+
+// cause is the API server's word on invalid content, field by field, sorted.
+func cause(err error) string {
+	var content *ssa.InvalidContentError
+	var status apierrors.APIStatus
+	if errors.As(err, &content) || !errors.As(err, &status) || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {
+		return innermost(err)
+	}
+	causes := slices.Clone(status.Status().Details.Causes)
+	slices.SortFunc(causes, func(a, b metav1.StatusCause) int {
+		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Message, b.Message))
+	})
+	words := make([]string, len(causes))
+	for i, c := range causes {
+		words[i] = fmt.Sprintf("%s: %s", c.Field, c.Message)
+	}
+	return strings.Join(slices.Compact(words), "; ")
+}
+
+func innermost(err error) string {
+	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
+		err = inner
+	}
+	return err.Error()
+}
+
+func conflicts(list []fieldowners.Conflict) string {
+	words := make([]string, len(list))
+	for i, c := range list {
+		words[i] = fmt.Sprintf("%s belongs to %s", c.Path, c.Owner)
+	}
+	return strings.Join(words, "; ")
+}
+
+func paths(r ssa.Result) string { return strings.Join(r.Paths(), ", ") }
+
+// healthy reports whether a child is as desired, or was just made so.
+func healthy(children []applied, kind string) bool {
+	return slices.ContainsFunc(children, func(c applied) bool {
+		return c.kind == kind && c.err == nil && c.foreign == "" && !c.leaving && c.Outcome != ssa.Conflicted && c.Outcome != ssa.Gone
+	})
+}
+
+// rollout tells how far a Deployment is, by the rules of kubectl rollout status and kstatus.
+func rollout(app *quellv1alpha1.App, d *appsv1.Deployment) (stalled, moving *finding) {
+	switch {
+	case d == nil:
+		return nil, found(reasonCreating, "Deployment %q is being created", app.Name)
+	case d.Status.ObservedGeneration < d.Generation:
+		return nil, found(reasonRollingOut, "the newest generation is rolling out")
+	case isStuck(d):
+		return found(reasonStuck, "Deployment %q made no progress within its deadline; look at its Pods", d.Name), nil
+	case d.Status.UpdatedReplicas < desiredReplicas(app), d.Status.Replicas > d.Status.UpdatedReplicas:
+		return nil, found(reasonRollingOut, "the newest generation is rolling out")
+	case d.Status.AvailableReplicas < desiredReplicas(app):
+		return nil, found(reasonUnavailable, "not all replicas of the newest generation serve yet")
+	}
+	return nil, nil
+}
+
+func isStuck(d *appsv1.Deployment) bool {
+	return slices.ContainsFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
+		return c.Type == appsv1.DeploymentProgressing && c.Reason == reasonStuck
+	})
+}

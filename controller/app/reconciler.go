@@ -1,0 +1,177 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
+	"github.com/hduolab/quell/applyconfig"
+	"github.com/hduolab/quell/controller/ssa"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/applyconfigurations"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// The fixed field managers.
+const (
+	// ChildManager owns what the operator sets on children.
+	ChildManager = "quell-app"
+	// StatusManager owns App.status.
+	StatusManager = "quell-app-status"
+)
+
+const (
+	// stalledRetry is when an App that waits for a person is looked at again, since not everything that a person may change
+	// is watched: permissions, quotas, admission policies, objects of others.
+	stalledRetry = time.Minute
+	// settle is how long replica counts are collected before they are written without any other change.
+	settle = 2 * time.Second
+)
+
+// Options are what a Reconciler works with. All are required but Clock.
+type Options struct {
+	// Client reads through the cache and writes.
+	Client client.Client
+	// Reader reads past the cache.
+	Reader client.Reader
+	// Events records events.
+	Events events.EventRecorder
+	// Clock is the time source; nil means the real one.
+	Clock clock.PassiveClock
+}
+
+// Reconciler brings Apps to their desired state. Safe for concurrent use on different Apps.
+type Reconciler struct {
+	Options
+	children *ssa.Applier
+	status   *ssa.StatusWriter
+}
+
+// New returns a Reconciler; the scheme of its client must know App and the built-in kinds.
+func New(o Options) (*Reconciler, error) {
+	scheme := o.Client.Scheme()
+	children, err := ssa.NewApplier(ssa.Options{
+		Client: o.Client, Reader: o.Reader, Types: applyconfigurations.NewTypeConverter(scheme),
+		FieldManager: ChildManager, Clock: o.Clock,
+	})
+	if err != nil {
+		return nil, err
+	}
+	status, err := ssa.NewStatusWriter(ssa.StatusOptions{
+		Options: ssa.Options{
+			Client: o.Client, Reader: o.Reader, Types: applyconfig.NewTypeConverter(scheme),
+			FieldManager: StatusManager, Clock: o.Clock,
+		},
+		Details: []string{"ready", "replicas", "readyReplicas", "availableReplicas", "updatedReplicas"},
+		Settle:  settle,
+	})
+	return &Reconciler{Options: o, children: children, status: status}, err
+}
+
+// AddToScheme registers every kind that the controller works with.
+func AddToScheme(scheme *runtime.Scheme) error {
+	return errors.Join(clientgoscheme.AddToScheme(scheme), quellv1alpha1.AddToScheme(scheme))
+}
+
+// +kubebuilder:rbac:groups=quell.dev,resources=apps,verbs=get;list;watch
+// +kubebuilder:rbac:groups=quell.dev,resources=apps/status,verbs=patch
+// +kubebuilder:rbac:groups=quell.dev,resources=apps/finalizers,verbs=update
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=apps.quell.dev,verbs=get;list;watch
+
+// Reconcile observes an App and its children, applies the children and reports. A converged App costs no request.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	seen, err := r.observe(ctx, req.NamespacedName)
+	if err != nil || seen.app == nil {
+		return ctrl.Result{}, err
+	}
+	children := r.applyChildren(ctx, seen)
+	r.tellTaken(seen.app, children)
+
+	desired := desiredStatus(seen, children)
+	written, err := r.status.Write(ctx, ssa.Intent{
+		Desired: desired, Live: seen.app, Inputs: ssa.Version(objects(children)...), Children: len(children),
+	})
+	if err == nil && written.Wrote() {
+		r.tell(seen.app, desired.Status)
+	}
+	logDecisions(ctx, children, written)
+	return next(children, written, err)
+}
+
+func objects(children []applied) []client.Object {
+	var objects []client.Object
+	for _, c := range children {
+		objects = append(objects, c.Object)
+	}
+	return objects
+}
+
+func logDecisions(ctx context.Context, children []applied, status ssa.Result) {
+	log := logf.FromContext(ctx)
+	for _, c := range children {
+		if c.err != nil {
+			log.Error(c.err, "child not applied", "kind", c.kind)
+		} else if c.Outcome != ssa.Unchanged && c.Outcome != "" {
+			log.V(1).Info("child", "kind", c.kind, "result", c.Result.String())
+		}
+	}
+	if status.Outcome != ssa.Unchanged {
+		log.V(1).Info("status", "result", status.String())
+	}
+}
+
+// next says when to look again: what a person has to change is not retried hotly, what was held back is written when its
+// pause ends, everything else that failed goes through the work queue's own back-off.
+func next(children []applied, status ssa.Result, statusErr error) (ctrl.Result, error) {
+	retry := []error{retryable(statusErr)}
+	waits := []time.Duration{status.RetryAfter, stalledWait(statusErr)}
+	for _, c := range children {
+		retry = append(retry, retryable(c.err))
+		waits = append(waits, c.RetryAfter, stalledWait(c.err))
+		if c.foreign != "" || c.leaving || c.Outcome == ssa.Conflicted || c.Outcome == ssa.DoesNotStick {
+			waits = append(waits, stalledRetry)
+		}
+		if c.Outcome == ssa.Gone || c.Outcome == ssa.Replaced {
+			waits = append(waits, time.Second)
+		}
+	}
+	if err := errors.Join(retry...); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: soonest(waits)}, nil
+}
+
+func retryable(err error) error {
+	if stalledWait(err) > 0 {
+		return nil
+	}
+	return err
+}
+
+func stalledWait(err error) time.Duration {
+	if ssa.IsTerminal(err) || apierrors.IsForbidden(err) {
+		return stalledRetry
+	}
+	return 0
+}
+
+// soonest is the shortest positive wait, zero when there is none.
+func soonest(waits []time.Duration) time.Duration {
+	var soonest time.Duration
+	for _, w := range waits {
+		if w > 0 && (soonest == 0 || w < soonest) {
+			soonest = w
+		}
+	}
+	return soonest
+}

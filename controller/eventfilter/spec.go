@@ -1,0 +1,49 @@
+package eventfilter
+
+import (
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+)
+
+// Asked passes updates in which something that people ask for changed: generation, labels, annotations, finalizers, owner
+// references or the start of deletion; creation, deletion and resync pass too.
+//
+// It drops every write of status alone, also a foreign one: what somebody else does to the status is healed only by the
+// next event that passes or the resync. Use OwnWrites where that is too late.
+func Asked() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld == nil || e.ObjectNew == nil ||
+			e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion() || !sameMetadata(e.ObjectOld, e.ObjectNew)
+	}}
+}
+
+// Projected passes updates in which what project returns changed; creation, deletion and resync pass too. project takes the
+// part of an object that the operator reads or applies, as a value that compares by content (equality.Semantic), and is
+// called with objects of the watched type only.
+//
+// It drops every other change. What the projection leaves out is seen at the next event that passes or the resync, so it
+// has to hold whatever decides about a write. For a child that is applied: its generation, labels, annotations and owner
+// references, and the fields that the applier owns (OwnedFields), so that a lost field is repaired.
+func Projected[T client.Object](project func(T) any) predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		older, ok := e.ObjectOld.(T)
+		newer, alsoOK := e.ObjectNew.(T)
+		return !ok || !alsoOK || older.GetResourceVersion() == newer.GetResourceVersion() ||
+			!equality.Semantic.DeepEqual(project(older), project(newer))
+	}}
+}
+
+// OwnedFields is the raw field set that a manager owns by apply through a subresource, "" when it owns nothing. It is made
+// for comparison in a projection.
+func OwnedFields(o client.Object, manager, subresource string) string {
+	own := OwnWrites{Manager: manager, Subresource: subresource}
+	for _, e := range o.GetManagedFields() {
+		if own.own(e) && e.FieldsV1 != nil {
+			return e.FieldsV1.GetRawString()
+		}
+	}
+	return ""
+}

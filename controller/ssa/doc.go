@@ -1,0 +1,23 @@
+// Package ssa writes Kubernetes objects by server-side apply only when something changed.
+//
+// An Applier takes the full apply configuration that one field manager wants and the object as the cache has it, and
+// sends a request only if the object's managedFields do not already say that this manager owns exactly these fields with
+// these values. A converged object costs no request, also after a restart; in the steady state it costs one JSON
+// encoding and a hash. A StatusWriter is the same for the status subresource and carries the transition times of
+// conditions over.
+//
+// What an Applier does not trust, and what it does about it:
+//
+//   - the cache may be older than its own last write: it then works on what the API server answered to that write;
+//   - the cache may have dropped managedFields: it says so once, and compares values only;
+//   - the object may be gone or another one of the same name: outcomes Gone and Replaced;
+//   - the API server may not keep what was sent (pruned by the schema, changed by admission): outcome DoesNotStick
+//     with the paths, and the same content is not sent again until SchemaChanged is called;
+//   - another writer may take fields back: after a few repairs outcome Contended, with growing pauses;
+//   - the caller may produce other content on each call although nothing it depends on changed (a time, a counter):
+//     outcome SelfChurn with the paths, with growing pauses. What is held back is written when the pause ends; Result
+//     tells when.
+//
+// The package imports no API type of any operator: it learns lists' keys and merge rules from a type converter as
+// generated beside apply configurations (for built-in kinds k8s.io/client-go/applyconfigurations.NewTypeConverter).
+package ssa

@@ -1,0 +1,72 @@
+package ssa
+
+import (
+	"sync"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Bounds of what an Applier remembers.
+const (
+	// DefaultRemember is how many objects an Applier remembers, at about 300 bytes each. An object beyond that is compared
+	// anew at each call, and its pauses start over.
+	DefaultRemember = 1 << 17
+	// rememberAnswers is how many answers of the API server are kept until the cache has caught up with them.
+	rememberAnswers = 512
+)
+
+// record is what an Applier remembers of one object; its mutex is held during a call.
+type record struct {
+	sync.Mutex
+	// known tells that the fields below are set.
+	known bool
+	// version is the resourceVersion at which digest was last known to be in place; wrote is that of our own last write.
+	version, wrote string
+	// at is the time of our own last write.
+	at time.Time
+	// sent is the digest of the apply configuration as the caller gave it, content that of its canonical form.
+	sent, content digest
+	// inputs is Intent.Inputs of the last write.
+	inputs string
+	// unsticky are the paths of content that the API server does not keep, under schema epoch.
+	unsticky []Reason
+	epoch    int64
+	// contention counts how often others took content back, churn how often content changed without its inputs.
+	contention, churn brake
+}
+
+// memory maps UIDs, which no two objects ever share, to records and to recent answers.
+type memory struct {
+	records *lru.Cache[types.UID, *record]
+	answers *lru.Cache[types.UID, client.Object]
+}
+
+func newMemory(size int) (*memory, error) {
+	records, err := lru.New[types.UID, *record](size)
+	if err != nil {
+		return nil, err
+	}
+	answers, err := lru.New[types.UID, client.Object](rememberAnswers)
+	return &memory{records: records, answers: answers}, err
+}
+
+// of returns the record of an object, locked. An object without a UID, one that does not exist yet, has a fresh one.
+func (m *memory) of(uid types.UID) *record {
+	r := &record{}
+	if uid != "" {
+		if known, found, _ := m.records.PeekOrAdd(uid, r); found {
+			m.records.Get(uid)
+			r = known
+		}
+	}
+	r.Lock()
+	return r
+}
+
+func (m *memory) forget(uid types.UID) {
+	m.records.Remove(uid)
+	m.answers.Remove(uid)
+}

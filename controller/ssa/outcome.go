@@ -1,0 +1,136 @@
+package ssa
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hduolab/quell/controller/fieldowners"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Outcome is what became of one call.
+type Outcome string
+
+// The outcomes. Result.Sent tells which of them cost a request.
+const (
+	// Unchanged: the object is as desired; nothing was sent.
+	Unchanged Outcome = "Unchanged"
+	// Created: the object did not exist, as far as the caller knew, and was applied.
+	Created Outcome = "Created"
+	// Applied: the request was sent and the object has a new version.
+	Applied Outcome = "Applied"
+	// NoOp: the request was sent and the API server found nothing to change.
+	NoOp Outcome = "NoOp"
+	// Gone: the object does not exist any more; nothing was written.
+	Gone Outcome = "Gone"
+	// Replaced: the object that was written is not the one that the caller saw, but a later one of the same name.
+	Replaced Outcome = "Replaced"
+	// DoesNotStick: the API server accepts the content and does not keep it; Reasons has the paths.
+	DoesNotStick Outcome = "DoesNotStick"
+	// Contended: other writers keep taking fields back; nothing is sent until RetryAfter has passed.
+	Contended Outcome = "Contended"
+	// SelfChurn: the content changes although its inputs do not; nothing is sent until RetryAfter has passed.
+	SelfChurn Outcome = "SelfChurn"
+	// Settling: only details changed shortly after the last write; nothing is sent until RetryAfter has passed.
+	Settling Outcome = "Settling"
+	// Conflicted: other managers own fields with other values and the call was not to force; nothing was written.
+	Conflicted Outcome = "Conflicted"
+)
+
+// Change says why a path had to be written.
+type Change string
+
+// The kinds of change.
+const (
+	// Added: we did not own the path, and nobody else does.
+	Added Change = "added"
+	// Changed: we own the path with another value.
+	Changed Change = "changed"
+	// Removed: we own the path and do not want it any more.
+	Removed Change = "removed"
+	// Taken: others own the path and we do not.
+	Taken Change = "taken"
+	// Lost: the path was sent and is not in the API server's answer.
+	Lost Change = "does not stick"
+)
+
+// Reason is one path that made a write necessary.
+type Reason struct {
+	Change Change
+	// Path in the API server's notation, for example .status.conditions[type="Ready"].reason.
+	Path string
+	// Owners have the path instead of us; set for Taken.
+	Owners []fieldowners.Owner
+}
+
+// String gives the reason in words.
+func (r Reason) String() string {
+	if len(r.Owners) == 0 {
+		return fmt.Sprintf("%s %s", r.Path, r.Change)
+	}
+	return fmt.Sprintf("%s %s by %s", r.Path, r.Change, fieldowners.Join(r.Owners))
+}
+
+// Result is what one call did and why.
+type Result struct {
+	Outcome Outcome
+	// Reasons are the paths that made a write necessary, sorted; also when it was held back. Empty for Unchanged and
+	// for Created.
+	Reasons []Reason
+	// Conflicts are the fields that others own; set for Conflicted.
+	Conflicts []fieldowners.Conflict
+	// RetryAfter is when to call again for what was held back; zero when nothing is.
+	RetryAfter time.Duration
+	// Object is the newest version known after the call: the API server's answer while the cache is behind it, else
+	// Intent.Live. Nil when the object is gone, or when nothing newer than an outdated cache is known. Not to be changed.
+	Object client.Object
+	// Sent tells that an apply request was sent and accepted.
+	Sent bool
+	// Migrated tells that fields owned under a former name, or by updates under our own, were taken over.
+	Migrated bool
+}
+
+// Wrote reports whether the object in the API server has a new version because of this call.
+func (r Result) Wrote() bool {
+	return r.Sent && r.Outcome != NoOp
+}
+
+// Held reports whether something is to be written later, in RetryAfter.
+func (r Result) Held() bool { return r.RetryAfter > 0 }
+
+// Rivals are the owners that took paths, without repetitions, in the order of the reasons. Empty when the writer left no
+// trace in managedFields, which is so for one that only removes fields.
+func (r Result) Rivals() []fieldowners.Owner {
+	var rivals []fieldowners.Owner
+	for _, reason := range r.Reasons {
+		for _, o := range reason.Owners {
+			if !slices.Contains(rivals, o) {
+				rivals = append(rivals, o)
+			}
+		}
+	}
+	return rivals
+}
+
+// Paths are the paths of the reasons.
+func (r Result) Paths() []string {
+	paths := make([]string, len(r.Reasons))
+	for i, reason := range r.Reasons {
+		paths[i] = reason.Path
+	}
+	return paths
+}
+
+// String gives the outcome and its reasons in one line.
+func (r Result) String() string {
+	words := make([]string, len(r.Reasons))
+	for i, reason := range r.Reasons {
+		words[i] = reason.String()
+	}
+	if len(words) == 0 {
+		return string(r.Outcome)
+	}
+	return fmt.Sprintf("%s: %s", r.Outcome, strings.Join(words, "; "))
+}

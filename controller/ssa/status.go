@@ -1,0 +1,65 @@
+package ssa
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+)
+
+// StatusOptions configure a StatusWriter beyond what an Applier needs.
+type StatusOptions struct {
+	// Options of the applier underneath; Subresource is set to "status".
+	Options
+	// Details are fields directly under status, such as replica counts, whose change alone waits until Settle has passed
+	// since the last write. A change of anything else is written at once, and the details with it.
+	Details []string
+	// Settle is that time; zero writes details at once too.
+	Settle time.Duration
+}
+
+// StatusWriter applies the status of one kind under one field manager. It is an Applier for the status subresource that
+// also sets the transition times of the conditions in status.conditions. Safe for concurrent use.
+type StatusWriter struct {
+	applier *Applier
+	details []string
+	settle  time.Duration
+}
+
+// NewStatusWriter returns a StatusWriter, or an error that names the option that is missing or out of range.
+func NewStatusWriter(o StatusOptions) (*StatusWriter, error) {
+	o.Subresource = "status"
+	applier, err := NewApplier(o.Options)
+	if err != nil {
+		return nil, err
+	}
+	return &StatusWriter{applier: applier, details: o.Details, settle: o.Settle}, nil
+}
+
+// Write brings the status of Intent.Live to Intent.Desired: the whole object's apply configuration with nothing but its name,
+// namespace and complete status. Leave lastTransitionTime out of the conditions; what is there is replaced. Conditions,
+// fields and list items of other managers are left alone.
+//
+// Result and error are those of Applier.Apply. Call again after Result.RetryAfter when something was held back: our own
+// writes wake nobody up.
+func (w *StatusWriter) Write(ctx context.Context, in Intent) (Result, error) {
+	return w.applier.apply(ctx, in, finish{complete: carryTransitionTimes, settle: w.wait})
+}
+
+// SchemaChanged is Applier.SchemaChanged.
+func (w *StatusWriter) SchemaChanged() { w.applier.SchemaChanged() }
+
+// wait is how long details still have to settle.
+func (w *StatusWriter) wait(c *call) time.Duration {
+	rest := w.settle - c.now.Sub(c.record.at)
+	if rest <= 0 || c.inPlaceBefore() || slices.ContainsFunc(c.result.Reasons, w.counts) {
+		return 0
+	}
+	return rest
+}
+
+// counts reports whether a reason is more than a detail.
+func (w *StatusWriter) counts(r Reason) bool {
+	field := strings.TrimPrefix(r.Path, ".status.")
+	return r.Change == Taken || !slices.Contains(w.details, field)
+}
