@@ -143,7 +143,7 @@ func newManager(s *settings, config *rest.Config) (ctrl.Manager, error) {
 		HealthProbeBindAddress:        s.probeAddress,
 		PprofBindAddress:              s.pprofAddress,
 		LeaderElection:                s.leaderElect,
-		LeaderElectionID:              "manager.quell.dev",
+		LeaderElectionID:              "quell-manager",
 		LeaderElectionNamespace:       s.leaderElectionNamespace,
 		LeaderElectionReleaseOnCancel: true,
 	})

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
-	"k8s.io/utils/ptr"
 )
 
 // finding is one answer to "how is it?", ready to become a condition.
@@ -79,7 +78,7 @@ func first(a, b *finding) *finding {
 // wasRunning reports whether this generation has been seen running: lacking replicas now is a loss, not a rollout.
 func wasRunning(app *quellv1alpha1.App) bool {
 	running := app.Status.Phase == quellv1alpha1.PhaseRunning || app.Status.Phase == quellv1alpha1.PhaseDegraded
-	return running && ptr.Deref(app.Status.ObservedGeneration, 0) == app.Generation
+	return running && app.Status.ObservedGeneration == app.Generation
 }
 
 func (p picture) phase(app *quellv1alpha1.App) quellv1alpha1.AppPhase {

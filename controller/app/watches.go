@@ -80,9 +80,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, concurrent int) error {
 
 // facts are the parts of a child on which the loop depends.
 type facts struct {
-	meta   metav1.ObjectMeta
-	owned  string
-	status appsv1.DeploymentStatus
+	Meta   metav1.ObjectMeta
+	Owned  string
+	Status appsv1.DeploymentStatus
 }
 
 func serviceFacts(s *corev1.Service) any { return commonFacts(s) }
@@ -90,21 +90,21 @@ func serviceFacts(s *corev1.Service) any { return commonFacts(s) }
 // commonFacts are what people and the operator ask of a child, and what the operator owns.
 func commonFacts(o client.Object) facts {
 	return facts{
-		meta: metav1.ObjectMeta{
+		Meta: metav1.ObjectMeta{
 			Generation: o.GetGeneration(), Labels: o.GetLabels(), Annotations: o.GetAnnotations(),
 			OwnerReferences: o.GetOwnerReferences(), DeletionTimestamp: o.GetDeletionTimestamp(),
 		},
-		owned: eventfilter.OwnedFields(o, ChildManager, ""),
+		Owned: eventfilter.OwnedFields(o, ChildManager, ""),
 	}
 }
 
 // deploymentFacts add what App.status shows of a Deployment.
 func deploymentFacts(d *appsv1.Deployment) any {
 	f := commonFacts(d)
-	f.status = *d.Status.DeepCopy()
-	f.status.UnavailableReplicas, f.status.TerminatingReplicas, f.status.CollisionCount = 0, nil, nil
-	for i := range f.status.Conditions {
-		c := &f.status.Conditions[i]
+	f.Status = *d.Status.DeepCopy()
+	f.Status.UnavailableReplicas, f.Status.TerminatingReplicas, f.Status.CollisionCount = 0, nil, nil
+	for i := range f.Status.Conditions {
+		c := &f.Status.Conditions[i]
 		*c = appsv1.DeploymentCondition{Type: c.Type, Status: c.Status, Reason: c.Reason}
 	}
 	return f

@@ -21,8 +21,8 @@ func Asked() predicate.Predicate {
 }
 
 // Projected passes updates in which what project returns changed; creation, deletion and resync pass too. project takes the
-// part of an object that the operator reads or applies, as a value that compares by content (equality.Semantic), and is
-// called with objects of the watched type only.
+// part of an object that the operator reads or applies, as a value that equality.Semantic can compare: no unexported fields
+// and no functions, which make it panic. It is called with objects of the watched type only.
 //
 // It drops every other change. What the projection leaves out is seen at the next event that passes or the resync, so it
 // has to hold whatever decides about a write. For a child that is applied: its generation, labels, annotations and owner

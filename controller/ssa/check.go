@@ -40,7 +40,7 @@ func differingValues(c *content, live *typed.TypedValue) (*fieldpath.Set, error)
 	if err != nil {
 		return nil, fmt.Errorf("compare with live object: %w", err)
 	}
-	return comparison.Added.Union(comparison.Modified).Difference(unowned), nil
+	return comparison.Added.Union(comparison.Modified).Leaves().Difference(unowned), nil
 }
 
 func missingReasons(missing *fieldpath.Set, entries []fieldowners.Entry) []Reason {

@@ -233,13 +233,14 @@ type AppStatus struct {
 	// observedGeneration is the metadata.generation that this status describes.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
-	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// phase sums the conditions up in one word.
 	// +optional
 	Phase AppPhase `json:"phase,omitempty"`
 
 	// ready shows ready and desired replicas, for example 2/3.
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=24
 	// +optional
 	Ready string `json:"ready,omitempty"`
@@ -261,6 +262,7 @@ type AppStatus struct {
 	UpdatedReplicas *int32 `json:"updatedReplicas,omitempty"`
 
 	// selector selects the App's Pods, in the form that the scale subresource wants.
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Selector string `json:"selector,omitempty"`
@@ -273,6 +275,7 @@ type AppStatus struct {
 	Images []string `json:"images,omitempty"`
 
 	// endpoint is the DNS name within the cluster and the first port of the Service, for example shop.team-a.svc:80.
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=160
 	// +optional
 	Endpoint string `json:"endpoint,omitempty"`
