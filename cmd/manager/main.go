@@ -2,6 +2,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -48,7 +49,7 @@ func main() { os.Exit(run(os.Args[1:])) }
 func run(args []string) int {
 	s, err := parse(args)
 	switch {
-	case err == pflag.ErrHelp:
+	case errors.Is(err, pflag.ErrHelp):
 		return 0
 	case err != nil:
 		fmt.Fprintf(os.Stderr, "manager: %v\nsee 'manager --help'\n", err)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
+	"github.com/hduolab/quell/controller/eventfilter"
 	"github.com/hduolab/quell/controller/fieldowners"
 	"github.com/hduolab/quell/controller/ssa"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,6 +35,17 @@ type applied struct {
 	foreign string
 	// leaving tells that an earlier object of this name is still being deleted.
 	leaving bool
+}
+
+// current is the App's child as it is now, nil when it does not exist or is not the App's.
+func (a applied) current() client.Object {
+	switch {
+	case a.foreign != "", a.leaving, a.Outcome == ssa.Gone:
+		return nil
+	case a.Object != nil:
+		return a.Object
+	}
+	return a.live
 }
 
 // desiredChildren are the children in the order in which they are applied.
@@ -69,9 +81,10 @@ func (r *Reconciler) applyChild(ctx context.Context, app *quellv1alpha1.App, c c
 	a := applied{child: c, err: c.invalid}
 	switch {
 	case c.invalid != nil:
-	case c.live != nil && !metav1.IsControlledBy(c.live, app):
-		a.leaving = isLeaving(c.live, app)
-		a.foreign = whose(c.live)
+	case c.live != nil && !isOurs(c.live, app):
+		if c.desired != nil {
+			a.leaving, a.foreign = isLeaving(c.live, app), whose(c.live)
+		}
 	case c.live != nil && c.live.GetDeletionTimestamp() != nil:
 		a.leaving = true
 	case c.desired != nil:
@@ -93,6 +106,17 @@ func (r *Reconciler) remove(ctx context.Context, live client.Object) error {
 	uid, version := live.GetUID(), live.GetResourceVersion()
 	err := r.Client.Delete(ctx, live, client.Preconditions{UID: &uid, ResourceVersion: &version})
 	return client.IgnoreNotFound(err)
+}
+
+// isOurs reports whether a live object is the App's: it is controlled by the App, or is an orphan of an App of this name.
+func isOurs(live client.Object, app *quellv1alpha1.App) bool {
+	return metav1.IsControlledBy(live, app) || isOrphan(live)
+}
+
+// isOrphan reports whether the operator made a live object that has no controller now: somebody removed its owner reference,
+// or its App was deleted with --cascade=orphan.
+func isOrphan(live client.Object) bool {
+	return metav1.GetControllerOf(live) == nil && eventfilter.OwnedFields(live, ChildManager, "") != ""
 }
 
 // isLeaving reports whether a live object is on its way out: it is being deleted, or belonged to an earlier App of this name.

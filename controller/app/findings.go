@@ -40,7 +40,7 @@ func problem(app *quellv1alpha1.App, c applied) (stalled, moving *finding) {
 	object := fmt.Sprintf("%s %q", c.kind, app.Name)
 	switch {
 	case c.leaving:
-		return nil, found(reasonLeaving, "%s of an earlier App is still being deleted", object)
+		return nil, found(reasonLeaving, "%s is still being deleted", object)
 	case c.foreign != "":
 		return found(reasonNameTaken, "%s exists already and is not this App's: %s; rename the App, or delete that object", object, c.foreign), nil
 	case c.err != nil:
@@ -129,7 +129,7 @@ func rollout(app *quellv1alpha1.App, d *appsv1.Deployment) (stalled, moving *fin
 		return nil, found(reasonRollingOut, "the newest generation is rolling out")
 	case isStuck(d):
 		return found(reasonStuck, "Deployment %q made no progress within its deadline; look at its Pods", d.Name), nil
-	case d.Status.UpdatedReplicas < desiredReplicas(app), d.Status.Replicas > d.Status.UpdatedReplicas:
+	case d.Status.UpdatedReplicas < desiredReplicas(app), d.Status.Replicas > desiredReplicas(app):
 		return nil, found(reasonRollingOut, "the newest generation is rolling out")
 	case d.Status.AvailableReplicas < desiredReplicas(app):
 		return nil, found(reasonUnavailable, "not all replicas of the newest generation serve yet")

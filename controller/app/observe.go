@@ -42,6 +42,21 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (observe
 	if found {
 		seen.service = service
 	}
+	return r.recheck(ctx, seen)
+}
+
+// recheck reads the App anew past the cache before an orphan is adopted: it may have been orphaned on purpose a moment ago,
+// and an owner that is gone would have it deleted.
+func (r *Reconciler) recheck(ctx context.Context, seen observed) (observed, error) {
+	orphan := seen.deployment != nil && isOrphan(seen.deployment) || seen.service != nil && isOrphan(seen.service)
+	if !orphan || deletionPending(seen.app) {
+		return seen, nil
+	}
+	fresh := &quellv1alpha1.App{}
+	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(seen.app), fresh); err != nil {
+		return observed{}, client.IgnoreNotFound(err)
+	}
+	seen.app = fresh
 	return seen, nil
 }
 

@@ -111,7 +111,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func objects(children []applied) []client.Object {
 	var objects []client.Object
 	for _, c := range children {
-		objects = append(objects, c.Object)
+		objects = append(objects, c.current())
 	}
 	return objects
 }

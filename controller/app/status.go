@@ -25,11 +25,12 @@ type picture struct {
 	stalled, moving *finding
 	available       bool
 	degraded        bool
+	terminating     bool
 }
 
 // ready is whether the newest generation serves as asked.
 func (p picture) ready() bool {
-	return p.stalled == nil && p.moving == nil && p.available && !p.degraded
+	return p.stalled == nil && p.moving == nil && p.available && !p.terminating
 }
 
 // desiredStatus is the full status of an App: a pure function of what was seen and what became of the children.
@@ -53,12 +54,12 @@ func desiredStatus(seen observed, children []applied) *quellv1alpha1ac.AppApplyC
 
 // look sums up the children.
 func look(seen observed, children []applied) picture {
-	p := picture{deployment: seen.deployment}
+	p := picture{deployment: seen.deployment, terminating: deletionPending(seen.app)}
 	for _, c := range children {
 		stalled, moving := problem(seen.app, c)
 		p.stalled, p.moving = first(p.stalled, stalled), first(p.moving, moving)
 		if c.kind == "Deployment" {
-			p.deployment, _ = c.Object.(*appsv1.Deployment)
+			p.deployment, _ = c.current().(*appsv1.Deployment)
 		}
 	}
 	stalled, moving := rollout(seen.app, p.deployment)
@@ -83,7 +84,7 @@ func wasRunning(app *quellv1alpha1.App) bool {
 
 func (p picture) phase(app *quellv1alpha1.App) quellv1alpha1.AppPhase {
 	switch {
-	case deletionPending(app):
+	case p.terminating:
 		return quellv1alpha1.PhaseTerminating
 	case p.stalled != nil:
 		return quellv1alpha1.PhaseFailed
@@ -109,13 +110,13 @@ func (p picture) conditions(app *quellv1alpha1.App) []*metav1ac.ConditionApplyCo
 	}
 	conditions := []*metav1ac.ConditionApplyConfiguration{
 		at(quellv1alpha1.ConditionAvailable, p.available, availability(p.available)),
-		at(quellv1alpha1.ConditionProgressing, p.stalled == nil, p.progress(app)),
-		at(quellv1alpha1.ConditionReady, p.ready(), p.readiness(app)),
+		at(quellv1alpha1.ConditionProgressing, p.stalled == nil, p.progress()),
+		at(quellv1alpha1.ConditionReady, p.ready(), p.readiness()),
 	}
-	if p.moving != nil && p.stalled == nil && !deletionPending(app) {
+	if p.moving != nil && p.stalled == nil && !p.terminating {
 		conditions = append(conditions, at(quellv1alpha1.ConditionReconciling, true, *p.moving))
 	}
-	if p.stalled != nil && !deletionPending(app) {
+	if p.stalled != nil && !p.terminating {
 		conditions = append(conditions, at(quellv1alpha1.ConditionStalled, true, *p.stalled))
 	}
 	return conditions
@@ -128,9 +129,9 @@ func availability(available bool) finding {
 	return finding{"MinimumReplicasUnavailable", "not enough replicas serve"}
 }
 
-func (p picture) progress(app *quellv1alpha1.App) finding {
+func (p picture) progress() finding {
 	switch {
-	case deletionPending(app):
+	case p.terminating:
 		return finding{"Terminating", "the App is being deleted"}
 	case p.stalled != nil:
 		return *p.stalled
@@ -140,11 +141,11 @@ func (p picture) progress(app *quellv1alpha1.App) finding {
 	return finding{"RolledOut", "the newest generation is rolled out"}
 }
 
-func (p picture) readiness(app *quellv1alpha1.App) finding {
-	if p.ready() && !deletionPending(app) {
+func (p picture) readiness() finding {
+	if p.ready() {
 		return finding{"AllReplicasReady", "the newest generation serves with all its replicas"}
 	}
-	if f := p.progress(app); f.reason != "RolledOut" {
+	if f := p.progress(); f.reason != "RolledOut" {
 		return f
 	}
 	return availability(p.available)

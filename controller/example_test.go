@@ -1,0 +1,69 @@
+package controller_test
+
+// The code between the two marks is shown in README.md; a test compares them.
+
+import (
+	"context"
+
+	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
+	"github.com/hduolab/quell/applyconfig"
+	quellv1alpha1ac "github.com/hduolab/quell/applyconfig/quell/v1alpha1"
+	"github.com/hduolab/quell/controller/eventfilter"
+	"github.com/hduolab/quell/controller/ssa"
+	appsv1 "k8s.io/api/apps/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// begin README
+const statusManager = "my-operator-status"
+
+type Reconciler struct {
+	client.Client
+	status *ssa.StatusWriter
+}
+
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	app, child := &quellv1alpha1.App{}, &appsv1.Deployment{}
+	if err := r.Get(ctx, req.NamespacedName, app); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if err := r.Get(ctx, req.NamespacedName, child); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, err
+	}
+	status := quellv1alpha1ac.AppStatus().
+		WithObservedGeneration(app.Generation).
+		WithReadyReplicas(child.Status.ReadyReplicas)
+	written, err := r.status.Write(ctx, ssa.Intent{
+		Desired: quellv1alpha1ac.App(app.Name, app.Namespace).WithStatus(status), // the full status, every time
+		Live:    app,
+		Inputs:  ssa.Version(child), // what the status was computed from
+	})
+	return ctrl.Result{RequeueAfter: written.RetryAfter}, err
+}
+
+func Setup(mgr ctrl.Manager) error {
+	types := applyconfig.NewTypeConverter(mgr.GetScheme()) // generated beside your apply configurations
+	status, err := ssa.NewStatusWriter(ssa.StatusOptions{Options: ssa.Options{
+		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Types: types, FieldManager: statusManager,
+	}})
+	if err != nil {
+		return err
+	}
+	own := eventfilter.OwnWrites{Manager: statusManager, Subresource: "status", Types: types, Scheme: mgr.GetScheme()}
+	return ctrl.NewControllerManagedBy(mgr).
+		For(&quellv1alpha1.App{}, builder.WithPredicates(own.Dropped())).
+		Owns(&appsv1.Deployment{}).
+		Complete(&Reconciler{Client: mgr.GetClient(), status: status})
+}
+
+// end README
+
+// An operator that writes its status only when something changed.
+func Example() {
+	var mgr ctrl.Manager // from ctrl.NewManager
+	if mgr != nil {
+		_ = Setup(mgr)
+	}
+}
