@@ -320,8 +320,10 @@ func (c *Cluster) Restart(ctx context.Context, name Component) error {
 	return nil
 }
 
-// relaunch keeps the port, so it waits for it when somebody took it meanwhile.
+// relaunch keeps the port, so it waits for it, up to three minutes, when somebody took it meanwhile.
 func (c *Cluster) relaunch(ctx context.Context, name Component) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
 	for {
 		err := c.launch(ctx, name)
 		if !errors.Is(err, errPortTaken) {

@@ -143,6 +143,9 @@ func (c *Cluster) kwokArgs() []string {
 		"--kubeconfig=" + c.componentKubeconfig(Kwok),
 		"--config=" + c.binaries[kwokStages],
 		"--manage-all-nodes",
+		// Without leases the node lifecycle controller takes the nodes for dead after 40 s: their status is renewed every
+		// 10 to 20 minutes only.
+		"--node-lease-duration-seconds=40",
 		"--node-ip=" + loopback,
 		"--cidr=" + podCIDR,
 	}

@@ -2,6 +2,7 @@ package localcluster_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -18,12 +19,12 @@ func Example() {
 }
 
 // countWrites counts what the operator "manager" wrote within a time.
-func countWrites(ctx context.Context) error {
+func countWrites(ctx context.Context) (err error) {
 	cluster, err := localcluster.Start(ctx, localcluster.Options{Log: os.Stderr})
 	if err != nil {
 		return err
 	}
-	defer cluster.Stop()
+	defer func() { err = errors.Join(err, cluster.Stop()) }()
 
 	before, err := cluster.Mark()
 	if err != nil {
@@ -47,7 +48,7 @@ func ExampleServiceAccountConfig() {
 		fmt.Println(err)
 		return
 	}
-	defer cluster.Stop()
+	defer func() { fmt.Println(cluster.Stop()) }()
 	cfg, expires, err := localcluster.ServiceAccountConfig(ctx, cluster.Config(), "default", "default")
 	if err != nil {
 		fmt.Println(err)
@@ -65,7 +66,7 @@ func ExampleCluster_Restart() {
 		fmt.Println(err)
 		return
 	}
-	defer cluster.Stop()
+	defer func() { fmt.Println(cluster.Stop()) }()
 	fmt.Println(cluster.Kill(localcluster.Etcd))
 	fmt.Println(cluster.Restart(ctx, localcluster.Etcd))
 }

@@ -60,6 +60,9 @@ func readyForPods(ctx context.Context, client kubernetes.Interface) error {
 		if !schedulable(node) {
 			return fmt.Errorf("%s is not ready", node.Name)
 		}
+		if _, err := client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, node.Name, metav1.GetOptions{}); err != nil {
+			return fmt.Errorf("%s has no lease yet: %w", node.Name, err)
+		}
 	}
 	_, err = client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 	if err != nil {

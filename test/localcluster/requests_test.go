@@ -2,7 +2,6 @@ package localcluster
 
 import (
 	"bufio"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -152,15 +151,4 @@ func TestSummary(t *testing.T) {
 	lines := strings.Split(Summary([]Request{probe, status, status}), "\n")
 	g.Expect(strings.Fields(lines[1])).To(Equal([]string{"2", "patch", "apps/status.quell.dev", "manager", "sa"}))
 	g.Expect(strings.Fields(lines[2])).To(Equal([]string{"1", "get", "/readyz", "probe", "admin"}))
-}
-
-func FuzzReadRequests(f *testing.F) {
-	f.Add(patchLine, int64(3))
-	f.Add("{}\n"+patchLine, int64(0))
-	f.Fuzz(func(t *testing.T, text string, mark int64) {
-		requests, err := clusterWithLog(t, text).Requests(Mark(max(0, mark)))
-		if complete := strings.Count(text, "\n"); err == nil && len(requests) > complete {
-			t.Error(fmt.Errorf("%d requests out of %d lines", len(requests), complete))
-		}
-	})
 }
