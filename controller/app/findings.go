@@ -31,7 +31,7 @@ const (
 	reasonDoesNotStick = "NotKept"
 )
 
-// maxMessage bounds a condition's message, in bytes.
+// maxMessage bounds a condition's message and an event's note, in bytes; the API server refuses a longer note.
 const maxMessage = 1024
 
 // problem tells what keeps a child from its desired state: something that a person has to change, or something that goes on
@@ -52,6 +52,9 @@ func problem(app *quellv1alpha1.App, c applied) (stalled, moving *finding) {
 	case ssa.DoesNotStick:
 		return found(reasonDoesNotStick, "the cluster does not keep what was applied to %s: %s; an admission policy may change it", object, paths(c.Result)), nil
 	case ssa.Contended:
+		if unforced(app) && len(c.Rivals()) > 0 {
+			return found(reasonConflict, "%s is not applied, as conflictPolicy asks: %s", object, taken(c.Reasons)), nil
+		}
 		return nil, found(reasonContended, "%s of %s taken back again and again by %s; trying again more and more rarely", paths(c.Result), object, fieldowners.Join(c.Rivals()))
 	case ssa.Gone, ssa.Replaced:
 		return nil, found(reasonCreating, "%s is being created", object)
@@ -60,11 +63,14 @@ func problem(app *quellv1alpha1.App, c applied) (stalled, moving *finding) {
 }
 
 func found(reason, format string, args ...any) *finding {
-	message := fmt.Sprintf(format, args...)
+	return &finding{reason, bounded(fmt.Sprintf(format, args...))}
+}
+
+func bounded(message string) string {
 	if len(message) > maxMessage {
-		message = strings.ToValidUTF8(message[:maxMessage-3], "") + "..."
+		return strings.ToValidUTF8(message[:maxMessage-3], "") + "..."
 	}
-	return &finding{reason, message}
+	return message
 }
 
 // refusal words an error of an apply.
@@ -109,6 +115,17 @@ func conflicts(list []fieldowners.Conflict) string {
 		words[i] = fmt.Sprintf("%s belongs to %s", c.Path, c.Owner)
 	}
 	return strings.Join(words, "; ")
+}
+
+// taken words the fields that others hold as conflicts words them: an apply that is being held back met the same conflict before.
+func taken(reasons []ssa.Reason) string {
+	var list []fieldowners.Conflict
+	for _, r := range reasons {
+		for _, o := range r.Owners {
+			list = append(list, fieldowners.Conflict{Path: r.Path, Owner: o})
+		}
+	}
+	return conflicts(list)
 }
 
 func paths(r ssa.Result) string { return strings.Join(r.Paths(), ", ") }

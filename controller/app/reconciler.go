@@ -83,10 +83,10 @@ func AddToScheme(scheme *runtime.Scheme) error {
 // +kubebuilder:rbac:groups=quell.dev,resources=apps,verbs=get;list;watch
 // +kubebuilder:rbac:groups=quell.dev,resources=apps/status,verbs=patch
 // +kubebuilder:rbac:groups=quell.dev,resources=apps/finalizers,verbs=update
-// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
-// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=apps.quell.dev,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=apps.quell.dev,verbs=list;watch
 
 // Reconcile observes an App and its children, applies the children and reports. A converged App costs no request.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {

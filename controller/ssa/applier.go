@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,7 +28,8 @@ type Options struct {
 	// Client sends the applies; its scheme should know the kinds that are applied. Required.
 	Client client.Client
 	// Reader reads past the cache, as a manager's GetAPIReader does; needed for FormerManagers and for taking over entries
-	// that updates under our own name left. Without it these stay as they are.
+	// that updates under our own name left, which also takes the permission to patch the object itself. Without these the
+	// entries stay as they are. It is also asked whether an object is Gone or only its subresource not served.
 	Reader client.Reader
 	// Types gives the kinds their merge rules: NewTypeConverter beside generated apply configurations. Required.
 	Types managedfields.TypeConverter
@@ -71,6 +73,8 @@ type Applier struct {
 	epoch    atomic.Int64
 	stripped atomic.Bool
 	warn     sync.Once
+	// denied tells that taking over fields of former managers is forbidden.
+	denied atomic.Bool
 }
 
 // NewApplier returns an Applier, or an error that names the option that is missing or out of range.
@@ -126,9 +130,13 @@ type call struct {
 	finish
 	record *record
 	sent   digest
+	// inputs is what the content depends on, as the caller saw it.
+	inputs string
 	now    time.Time
 	// behind tells that Live is older than our own last write.
 	behind bool
+	// pending tells that the next call has to look closer, although the content is in place.
+	pending bool
 	*content
 	kind    string
 	entries []fieldowners.Entry
@@ -143,7 +151,7 @@ func (a *Applier) apply(ctx context.Context, in Intent, f finish) (Result, error
 	if err != nil {
 		return Result{}, err
 	}
-	c := &call{Applier: a, Intent: in, finish: f, sent: sent, now: a.Clock.Now()}
+	c := &call{Applier: a, Intent: in, finish: f, sent: sent, inputs: a.inputs(in), now: a.Clock.Now()}
 	if in.Live != nil {
 		c.record = a.memory.of(in.Live.GetUID())
 	} else {
@@ -167,10 +175,13 @@ func (c *call) run(ctx context.Context, raw []byte) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	c.kind = u.GetKind()
+	c.kind, c.content = u.GetKind(), &content{object: u}
+	if err := c.sameVersion(); err != nil {
+		return Result{}, err
+	}
 	c.catchUp()
 	if c.Live != nil {
-		if err := c.takeOver(ctx, u); err != nil {
+		if err := c.takeOver(ctx); err != nil {
 			return Result{}, err
 		}
 	}
@@ -179,7 +190,7 @@ func (c *call) run(ctx context.Context, raw []byte) (Result, error) {
 			return Result{}, err
 		}
 	}
-	if c.content, err = newContent(u, c.Types); err != nil {
+	if c.content, err = newContent(u, c.Types, c.Subresource); err != nil {
 		return Result{}, err
 	}
 	done, err := c.decide()
@@ -187,6 +198,21 @@ func (c *call) run(ctx context.Context, raw []byte) (Result, error) {
 		return c.count(c.kind, c.result), err
 	}
 	return c.send(ctx)
+}
+
+// sameVersion refuses a live object of another API version than the content's: their fields cannot be compared.
+func (c *call) sameVersion() error {
+	if c.Live == nil {
+		return nil
+	}
+	gvk, err := c.Client.GroupVersionKindFor(c.Live)
+	if err != nil {
+		return fmt.Errorf("find kind of live object %q: %w", c.Live.GetName(), err)
+	}
+	if gvk != c.object.GroupVersionKind() {
+		return invalid("apply configuration is of %s, the live object of %s: read and apply the same version", c.object.GroupVersionKind(), gvk)
+	}
+	return nil
 }
 
 // catchUp replaces a live object that is older than our own last write by what the API server answered to that write.
@@ -203,12 +229,21 @@ func (c *call) catchUp() {
 	}
 }
 
+// keep notes a version that is newer than the cache, for as long as it is.
+func (c *call) keep(o client.Object) {
+	c.record.wrote = o.GetResourceVersion()
+	c.memory.answers.Add(o.GetUID(), o)
+}
+
 // decide fills in the result and returns true when nothing is to be sent.
 func (c *call) decide() (bool, error) {
 	if c.Live == nil {
 		return false, nil
 	}
 	c.entries = fieldowners.Parse(c.Live.GetManagedFields())
+	if c.stripped.Load() && len(c.entries) == 0 && c.inPlaceBefore() {
+		c.entries = []fieldowners.Entry{{Owner: c.owner(), Fields: c.fields}}
+	}
 	typed, err := fieldowners.Typed(c.Live, c.object.GroupVersionKind(), c.Types)
 	if err != nil {
 		return false, err
@@ -216,8 +251,8 @@ func (c *call) decide() (bool, error) {
 	if c.result.Reasons, err = difference(c.content, typed, c.entries, c.owner()); err != nil {
 		return false, err
 	}
-	if c.stripped.Load() && len(c.entries) == 0 && c.inPlaceBefore() {
-		c.result.Reasons = slices.DeleteFunc(c.result.Reasons, func(r Reason) bool { return r.Change == Added })
+	if c.Subresource == "" && len(c.result.Reasons) == 0 {
+		c.result.Reasons = moved("", c.object.Object, c.arranged())
 	}
 	c.result.Object = c.Live
 	switch {
@@ -248,7 +283,7 @@ func (c *call) holdBack() bool {
 	case wait > 0:
 	case c.inPlaceBefore():
 		c.result.Outcome, wait = Contended, c.record.contention.pass(c.Contention, 0, c.now)
-	case c.record.known && c.record.inputs == c.inputs():
+	case c.record.known && c.record.inputs == c.inputs:
 		c.result.Outcome, wait = SelfChurn, c.record.churn.pass(c.Churn, c.Children, c.now)
 	}
 	if wait == 0 {
@@ -273,11 +308,11 @@ func (c *call) onlyUnsticky() bool {
 }
 
 // inputs is what the content depends on: for a subresource also the generation of the object itself, which no write of ours moves.
-func (c *call) inputs() string {
-	if c.Subresource == "" || c.Live == nil {
-		return c.Inputs
+func (a *Applier) inputs(in Intent) string {
+	if a.Subresource == "" || in.Live == nil {
+		return in.Inputs
 	}
-	return Generation(c.Live) + c.Inputs
+	return Generation(in.Live) + in.Inputs
 }
 
 func (c *call) owner() fieldowners.Owner {
@@ -293,7 +328,10 @@ func (c *call) remember(version string) {
 		c.record.unsticky = nil
 	}
 	c.record.known, c.record.version, c.record.sent, c.record.content = true, version, c.sent, c.digest
-	c.record.inputs, c.record.epoch = c.inputs(), c.epoch.Load()
+	c.record.inputs, c.record.epoch = c.inputs, c.epoch.Load()
+	if c.pending {
+		c.record.version = ""
+	}
 }
 
 func (c *call) count(kind string, r Result) Result {
@@ -314,7 +352,7 @@ func (c *call) send(ctx context.Context) (Result, error) {
 	err := c.request(ctx)
 	requestSeconds.WithLabelValues(c.kind, c.Subresource).Observe(c.Clock.Since(start).Seconds())
 	if err != nil {
-		err = c.refused(err)
+		err = c.refused(ctx, err)
 		return c.count(c.kind, c.result), err
 	}
 	answer, err := c.inScheme(c.object)
@@ -325,17 +363,26 @@ func (c *call) send(ctx context.Context) (Result, error) {
 	return c.count(c.kind, c.result), err
 }
 
-// prepare puts lists into live order and, on the object itself, pins the object that was seen: a deleted one is not made again.
+// prepare puts lists of a subresource into live order and, on the object itself, pins the object that was seen: a deleted one
+// is not made again. What the content was compared with stays as it is.
 func (c *call) prepare() {
-	if c.Live == nil {
-		return
+	switch {
+	case c.Live == nil:
+	case c.Subresource == "":
+		metadata, _ := c.object.Object["metadata"].(map[string]any)
+		c.object.Object = with(c.object.Object, "metadata", with(metadata, "uid", string(c.Live.GetUID())))
+	default:
+		c.object.Object = c.arranged()
 	}
-	if live, err := runtime.DefaultUnstructuredConverter.ToUnstructured(c.Live); err == nil {
-		c.object.Object = arrange(c.typed.Schema(), c.typed.TypeRef(), c.object.Object, live).(map[string]any)
+}
+
+// arranged is the content with its lists in live order.
+func (c *call) arranged() map[string]any {
+	live, err := runtime.DefaultUnstructuredConverter.ToUnstructured(c.Live)
+	if err != nil {
+		return c.object.Object
 	}
-	if c.Subresource == "" {
-		c.object.SetUID(c.Live.GetUID())
-	}
+	return arrange(c.typed.Schema(), c.typed.TypeRef(), c.object.Object, live).(map[string]any)
 }
 
 func (c *call) request(ctx context.Context) error {
@@ -355,13 +402,13 @@ func (c *call) request(ctx context.Context) error {
 }
 
 // refused turns an error of the API server into an outcome where it is one, and returns it otherwise.
-func (c *call) refused(err error) error {
+func (c *call) refused(ctx context.Context, err error) error {
 	conflicts := fieldowners.Conflicts(err)
 	switch {
 	case len(conflicts) > 0:
 		c.result.Outcome, c.result.Conflicts = Conflicted, conflicts
 		return nil
-	case c.isNotFound(err), isOtherUID(err):
+	case c.isNotFound(err) && !c.isThere(ctx), isOtherUID(err):
 		if c.Live != nil {
 			c.memory.forget(c.Live.GetUID())
 		}
@@ -372,18 +419,37 @@ func (c *call) refused(err error) error {
 	return fmt.Errorf("apply %s %q as %q: %w", c.kind, c.object.GetName(), c.FieldManager, c.explain(err))
 }
 
-// isNotFound reports whether the object itself is missing, as opposed to its resource, its subresource or its namespace.
+// isNotFound reports whether the object itself is missing, as opposed to its resource, its subresource or its namespace. The
+// client words a 404 without a body, which an API server gives for a path that it does not serve, as if it were the object's.
 func (c *call) isNotFound(err error) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) || status.Status().Details == nil {
 		return false
 	}
-	return status.Status().Details.Name == c.object.GetName() && status.Status().Details.Kind != "namespaces"
+	return status.Status().Details.Name == c.object.GetName() && status.Status().Details.Kind != "namespaces" &&
+		!apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// isThere reports whether the object that was seen still exists: the API server answers an apply through a subresource that the
+// kind does not have as if the object were missing.
+func (c *call) isThere(ctx context.Context) bool {
+	if c.Subresource == "" || c.Live == nil || c.Reader == nil {
+		return false
+	}
+	fresh, err := c.read(ctx)
+	return err == nil && fresh.GetUID() == c.Live.GetUID()
 }
 
 // isOtherUID reports whether an apply that named a UID met no object, or another one, of the same name.
 func isOtherUID(err error) bool {
-	return (apierrors.IsConflict(err) || apierrors.IsInvalid(err)) && hasAny(err.Error(), []string{"uid mismatch", "UID in precondition", "metadata.uid"})
+	var status apierrors.APIStatus
+	switch {
+	case apierrors.IsConflict(err):
+		return hasAny(err.Error(), []string{"uid mismatch", "UID in precondition"})
+	case apierrors.IsInvalid(err) && errors.As(err, &status) && status.Status().Details != nil:
+		return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
+	}
+	return false
 }
 
 // explain adds what a person can do about an error that the API server words for machines.
@@ -392,8 +458,8 @@ func (c *call) explain(err error) error {
 		return err
 	}
 	for _, e := range c.entries {
-		if e.APIVersion != c.object.GetAPIVersion() {
-			return fmt.Errorf("the managedFields entry of %s names %s; if that version is not served any more, remove the entry with a JSON patch: %w", e.Owner, e.APIVersion, err)
+		if strings.HasSuffix(err.Error(), e.APIVersion) {
+			return fmt.Errorf("the managedFields entry of %s names %s, which is not served any more; remove the entry with a JSON patch: %w", e.Owner, e.APIVersion, err)
 		}
 	}
 	return err
@@ -445,7 +511,7 @@ func (c *call) judge(ctx context.Context, answer client.Object) error {
 	c.remember(version)
 	c.record.wrote, c.record.at = version, c.now
 	if c.result.Outcome != NoOp {
-		c.memory.answers.Add(answer.GetUID(), answer)
+		c.keep(answer)
 	}
 	if len(lost) > 0 {
 		c.record.unsticky = lost

@@ -8,6 +8,7 @@ import (
 	"github.com/hduolab/quell/controller/fieldowners"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
 // difference tells why applying content would change the live object, nil when it would not: the owner's entry has exactly
@@ -34,13 +35,79 @@ func difference(c *content, live *typed.TypedValue, entries []fieldowners.Entry,
 	return reasons, nil
 }
 
-// differingValues is the set of the content's fields that live lacks or has with other values.
+// differingValues is the set of the content's fields that live lacks or has with other values. A zero value is the same as
+// none: Go types with omitempty cannot tell them apart, so neither can a typed cache, and built-in kinds do not keep it. That
+// somebody removed a zero of ours shows in managedFields all the same.
 func differingValues(c *content, live *typed.TypedValue) (*fieldpath.Set, error) {
-	comparison, err := live.ExtractItems(c.fields.Leaves(), typed.WithAppendKeyFields()).Compare(c.typed)
+	extracted := live.ExtractItems(c.fields.Leaves(), typed.WithAppendKeyFields())
+	comparison, err := extracted.Compare(c.typed)
 	if err != nil {
 		return nil, fmt.Errorf("compare with live object: %w", err)
 	}
-	return comparison.Added.Union(comparison.Modified).Leaves().Difference(unowned), nil
+	differing := fieldpath.NewSet()
+	comparison.Added.Union(comparison.Modified).Leaves().Difference(unowned).Iterate(func(p fieldpath.Path) {
+		if !isZero(at(c.typed.AsValue(), p)) || !isZero(at(extracted.AsValue(), p)) {
+			differing.Insert(p)
+		}
+	})
+	return differing, nil
+}
+
+// isZero reports whether v is an empty map, list or string, false, 0, null or nothing.
+func isZero(v value.Value) bool {
+	switch {
+	case v == nil || v.IsNull():
+		return true
+	case v.IsMap():
+		return v.AsMap().Empty()
+	case v.IsList():
+		return v.AsList().Length() == 0
+	case v.IsString():
+		return v.AsString() == ""
+	case v.IsBool():
+		return !v.AsBool()
+	case v.IsInt():
+		return v.AsInt() == 0
+	}
+	return v.IsFloat() && v.AsFloat() == 0
+}
+
+// at is the value at a path, nil when there is none.
+func at(v value.Value, path fieldpath.Path) value.Value {
+	for _, e := range path {
+		if v == nil {
+			return nil
+		}
+		v = child(v, e)
+	}
+	return v
+}
+
+// child is the value that one step of a path leads to, nil when there is none.
+func child(v value.Value, e fieldpath.PathElement) value.Value {
+	switch {
+	case e.FieldName != nil && v.IsMap():
+		field, _ := v.AsMap().Get(*e.FieldName)
+		return field
+	case v.IsList():
+		for i := range v.AsList().Length() {
+			if item := v.AsList().At(i); isItem(item, e) {
+				return item
+			}
+		}
+	}
+	return nil
+}
+
+// isItem reports whether a list's item is the one that a step names. Key fields that the item leaves to their default fit.
+func isItem(item value.Value, e fieldpath.PathElement) bool {
+	if e.Value != nil {
+		return value.Equals(item, *e.Value)
+	}
+	return e.Key != nil && item.IsMap() && !slices.ContainsFunc(*e.Key, func(k value.Field) bool {
+		v, ok := item.AsMap().Get(k.Name)
+		return ok && !value.Equals(v, k.Value)
+	})
 }
 
 func missingReasons(missing *fieldpath.Set, entries []fieldowners.Entry) []Reason {

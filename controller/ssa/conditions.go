@@ -1,6 +1,8 @@
 package ssa
 
 import (
+	"fmt"
+	"reflect"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,7 +30,8 @@ func carryTransitionTimes(u *unstructured.Unstructured, live client.Object, now 
 			continue
 		}
 		condition[transitionTime] = now.UTC().Format(time.RFC3339)
-		if old := before[condition["type"]]; old != nil && old["status"] == condition["status"] && old[transitionTime] != nil {
+		old := before[fmt.Sprint(condition["type"])]
+		if old[transitionTime] != nil && reflect.DeepEqual(old["status"], condition["status"]) {
 			condition[transitionTime] = old[transitionTime]
 		}
 	}
@@ -36,7 +39,7 @@ func carryTransitionTimes(u *unstructured.Unstructured, live client.Object, now 
 }
 
 // liveConditions are the conditions of a live object by type.
-func liveConditions(live client.Object) (map[any]map[string]any, error) {
+func liveConditions(live client.Object) (map[string]map[string]any, error) {
 	if live == nil {
 		return nil, nil
 	}
@@ -46,10 +49,10 @@ func liveConditions(live client.Object) (map[any]map[string]any, error) {
 	}
 	list, _, _ := unstructured.NestedFieldNoCopy(content, "status", "conditions")
 	items, _ := list.([]any)
-	byType := make(map[any]map[string]any, len(items))
+	byType := make(map[string]map[string]any, len(items))
 	for _, item := range items {
 		if condition, ok := item.(map[string]any); ok {
-			byType[condition["type"]] = condition
+			byType[fmt.Sprint(condition["type"])] = condition
 		}
 	}
 	return byType, nil

@@ -21,7 +21,7 @@ type content struct {
 	typed  *typed.TypedValue
 	// fields is the set that the API server records for an apply of this content.
 	fields *fieldpath.Set
-	// digest of the canonical form: independent of the order of map and set lists and of transition times.
+	// digest of the canonical form: for a subresource independent of the order of map and set lists and of transition times.
 	digest digest
 }
 
@@ -93,7 +93,7 @@ func refuseMetadata(u *unstructured.Unstructured, subresource string) error {
 
 // newContent checks an object against its schema and derives what the check needs. Duplicate or missing list keys and
 // unknown fields, for which the API server answers with 500, are InvalidContentErrors here.
-func newContent(u *unstructured.Unstructured, types managedfields.TypeConverter) (*content, error) {
+func newContent(u *unstructured.Unstructured, types managedfields.TypeConverter, subresource string) (*content, error) {
 	tv, err := types.ObjectToTyped(u)
 	if err != nil {
 		return nil, invalid("%s %q: %v", u.GetKind(), u.GetName(), err)
@@ -103,13 +103,16 @@ func newContent(u *unstructured.Unstructured, types managedfields.TypeConverter)
 		return nil, invalid("%s %q: %v", u.GetKind(), u.GetName(), err)
 	}
 	c := &content{object: u, typed: tv, fields: fields.Difference(unowned)}
-	c.digest, err = canonicalDigest(tv, u)
+	var canonical any = u.Object
+	if subresource != "" {
+		canonical = withoutTransitionTimes(arrange(tv.Schema(), tv.TypeRef(), u.Object, nil))
+	}
+	c.digest, err = canonicalDigest(canonical)
 	return c, err
 }
 
-func canonicalDigest(tv *typed.TypedValue, u *unstructured.Unstructured) (digest, error) {
-	canonical := arrange(tv.Schema(), tv.TypeRef(), u.Object, nil)
-	raw, err := json.Marshal(withoutTransitionTimes(canonical))
+func canonicalDigest(canonical any) (digest, error) {
+	raw, err := json.Marshal(canonical)
 	if err != nil {
 		return digest{}, fmt.Errorf("encode canonical form: %w", err)
 	}

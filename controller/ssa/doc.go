@@ -10,6 +10,8 @@
 //
 //   - the cache may be older than its own last write: it then works on what the API server answered to that write;
 //   - the cache may have dropped managedFields: it says so once, and compares values only;
+//   - managedFields may have been wiped on the server: it takes its fields back with one write, but those that it gives up
+//     later stay, since the API server then books all that was there on the manager "before-first-apply" as well;
 //   - the object may be gone or another one of the same name: outcomes Gone and Replaced;
 //   - the API server may not keep what was sent (pruned by the schema, changed by admission): outcome DoesNotStick
 //     with the paths, and the same content is not sent again until SchemaChanged is called;

@@ -2,52 +2,80 @@ package ssa
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
+	"github.com/hduolab/quell/controller/fieldowners"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/util/csaupgrade"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // takeOver moves what updates under our own name, or anybody under a former name, own on our subresource into our own
 // applier's entry, so that fields which are not wanted any more can be removed. It reads the object past the cache, whose
 // managedFields may be trimmed, and patches managedFields under its resourceVersion; a concurrent change leaves it to the
-// next call.
-func (c *call) takeOver(ctx context.Context, u *unstructured.Unstructured) error {
-	if c.Reader == nil || !slices.ContainsFunc(c.Live.GetManagedFields(), c.isFormer) {
+// next call. The patch goes to the object itself, for the API server ignores managedFields in a request to a subresource;
+// where it is forbidden the entries stay as they are.
+func (c *call) takeOver(ctx context.Context) error {
+	if c.Reader == nil || c.denied.Load() || !slices.ContainsFunc(c.Live.GetManagedFields(), c.isFormer) {
 		return nil
 	}
-	fresh := u.DeepCopy()
-	fresh.Object = map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind()}
-	if err := c.Reader.Get(ctx, client.ObjectKeyFromObject(u), fresh); err != nil {
+	fresh, err := c.read(ctx)
+	if err != nil || fresh.GetUID() != c.Live.GetUID() {
 		return client.IgnoreNotFound(err)
 	}
-	patch, err := c.takeOverPatch(fresh)
-	if err != nil || patch == nil || fresh.GetUID() != c.Live.GetUID() {
-		return err
+	if slices.ContainsFunc(fresh.GetManagedFields(), c.isFormer) {
+		if err := c.patchEntries(ctx, fresh); err != nil {
+			return err
+		}
 	}
-	switch err := c.patch(ctx, fresh, patch); {
-	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
-		return fmt.Errorf("take over the fields of former managers of %s %q: %w", c.kind, u.GetName(), err)
+	if c.Live, err = c.inScheme(fresh); err == nil {
+		c.keep(c.Live)
 	}
-	c.result.Migrated = true
-	c.Live, err = c.inScheme(fresh)
 	return err
 }
 
-func (c *call) patch(ctx context.Context, fresh *unstructured.Unstructured, patch []byte) error {
-	raw := client.RawPatch(types.JSONPatchType, patch)
-	if c.Subresource == "" {
-		return c.Client.Patch(ctx, fresh, raw)
+// read gets the object past the cache.
+func (c *call) read(ctx context.Context) (*unstructured.Unstructured, error) {
+	fresh := &unstructured.Unstructured{}
+	fresh.SetGroupVersionKind(c.object.GroupVersionKind())
+	err := c.Reader.Get(ctx, client.ObjectKeyFromObject(c.object), fresh)
+	return fresh, err
+}
+
+// patchEntries merges former entries of fresh in the API server. fresh is what came back, or as it was when it changed meanwhile.
+func (c *call) patchEntries(ctx context.Context, fresh *unstructured.Unstructured) error {
+	entries, err := c.merged(fresh.GetManagedFields())
+	if err != nil {
+		return err
 	}
-	return c.Client.SubResource(c.Subresource).Patch(ctx, fresh, raw)
+	// A replaced resourceVersion, unlike a tested one, is answered with a conflict when it is outdated.
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "replace", "path": "/metadata/managedFields", "value": entries},
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": fresh.GetResourceVersion()},
+	})
+	if err != nil {
+		return fmt.Errorf("encode managedFields: %w", err)
+	}
+	switch err := c.Client.Patch(ctx, fresh, client.RawPatch(types.JSONPatchType, patch)); {
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		c.pending = true
+		return nil
+	case apierrors.IsForbidden(err):
+		c.denied.Store(true)
+		logf.FromContext(ctx).Error(err, "fields that were owned under another name cannot be taken over, so they stay when they are "+
+			"not wanted any more; allow patch on the object itself and start again", "kind", c.kind, "fieldManager", c.FieldManager)
+		return nil
+	case err != nil:
+		return fmt.Errorf("take over the fields of former managers of %s %q: %w", c.kind, fresh.GetName(), err)
+	}
+	c.result.Migrated = true
+	return nil
 }
 
 // isFormer reports whether an entry is to be merged into ours.
@@ -59,24 +87,31 @@ func (c *call) isFormer(e metav1.ManagedFieldsEntry) bool {
 		e.Manager == c.FieldManager && e.Operation == metav1.ManagedFieldsOperationUpdate
 }
 
-// takeOverPatch uses client-go's csaupgrade, which merges Update entries into an Apply entry. Apply entries of former
-// managers are presented to it as Update entries first.
-func (c *call) takeOverPatch(fresh *unstructured.Unstructured) ([]byte, error) {
-	entries := fresh.GetManagedFields()
-	for i := range entries {
-		if c.isFormer(entries[i]) {
-			entries[i].Operation = metav1.ManagedFieldsOperationUpdate
+// merged gives our own entry the fields of all former ones, which disappear. Nothing is merged when one cannot be read.
+func (c *call) merged(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, error) {
+	fields := fieldpath.NewSet()
+	var others []metav1.ManagedFieldsEntry
+	var latest *metav1.Time
+	for _, e := range entries {
+		if !c.isFormer(e) && !fieldowners.OwnerOf(&e).Same(c.owner()) {
+			others = append(others, e)
+			continue
+		}
+		decoded := fieldowners.Parse([]metav1.ManagedFieldsEntry{e})[0]
+		if decoded.Unknown != nil {
+			return nil, fmt.Errorf("managedFields entry of %s: %w", decoded.Owner, decoded.Unknown)
+		}
+		fields = fields.Union(decoded.Fields)
+		if latest == nil || latest.Before(decoded.Time) {
+			latest = decoded.Time
 		}
 	}
-	fresh.SetManagedFields(entries)
-	names := sets.New(c.FormerManagers...).Insert(c.FieldManager)
-	var opts []csaupgrade.Option
-	if c.Subresource != "" {
-		opts = append(opts, csaupgrade.Subresource(c.Subresource))
-	}
-	patch, err := csaupgrade.UpgradeManagedFieldsPatch(fresh, names, c.FieldManager, opts...)
+	raw, err := fields.ToJSON()
 	if err != nil {
-		return nil, fmt.Errorf("merge managedFields entries of %s %q: %w", c.kind, fresh.GetName(), err)
+		return nil, fmt.Errorf("encode merged fields: %w", err)
 	}
-	return patch, nil
+	return append(others, metav1.ManagedFieldsEntry{
+		Manager: c.FieldManager, Operation: metav1.ManagedFieldsOperationApply, Subresource: c.Subresource,
+		APIVersion: c.object.GetAPIVersion(), Time: latest, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(string(raw)),
+	}), nil
 }

@@ -3,6 +3,7 @@ package ssa
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -12,6 +13,10 @@ import (
 // arrange returns value with the items of its map and set lists in a fixed order: those that live has too in live's
 // order, then the others by key. Order is a write to the API server although it is nobody's field, so an applier that
 // sends another order than it finds makes a new version each time, and two of them flip for ever without a conflict.
+// In a status nothing is meant by the order, so it is sent as arranged. In an object itself it can be (init containers run
+// in their order, environment variables refer to earlier ones), so there the caller's order is sent, and is one more
+// reason to write when live has another one.
+//
 // Atomic lists keep their order. value is not changed; parts that need no arranging are shared with it.
 func arrange(s *schema.Schema, ref schema.TypeRef, value, live any) any {
 	atom, ok := s.Resolve(ref)
@@ -65,6 +70,23 @@ func arrangeList(s *schema.Schema, l *schema.List, value, live []any) []any {
 	return arranged
 }
 
+// moved tells which lists have other orders in value and in arranged, which is value in live's order.
+func moved(path string, value, arranged map[string]any) []Reason {
+	var reasons []Reason
+	for _, name := range slices.Sorted(maps.Keys(value)) {
+		field := path + "." + name
+		switch a := arranged[name].(type) {
+		case map[string]any:
+			reasons = append(reasons, moved(field, value[name].(map[string]any), a)...)
+		case []any:
+			if !reflect.DeepEqual(value[name], a) {
+				reasons = append(reasons, Reason{Change: Moved, Path: field})
+			}
+		}
+	}
+	return reasons
+}
+
 // byPosition orders keys by their position, those without one last and by name.
 func byPosition(position map[string]int) func(a, b string) int {
 	return func(a, b string) int {
@@ -83,11 +105,11 @@ func byPosition(position map[string]int) func(a, b string) int {
 }
 
 // itemKey identifies an item within its list: a set's item by its value, a map list's item by its key fields, which may
-// have defaults in the schema.
+// have defaults in the schema. 1 and "1" are two items.
 func itemKey(s *schema.Schema, l *schema.List, item any) string {
 	fields, ok := item.(map[string]any)
 	if !ok || len(l.Keys) == 0 {
-		return fmt.Sprint(item)
+		return fmt.Sprintf("%#v", item)
 	}
 	var b strings.Builder
 	for _, key := range l.Keys {
@@ -95,7 +117,7 @@ func itemKey(s *schema.Schema, l *schema.List, item any) string {
 		if !ok {
 			v = keyDefault(s, l, key)
 		}
-		fmt.Fprintf(&b, "%v\x00", v)
+		fmt.Fprintf(&b, "%#v;", v)
 	}
 	return b.String()
 }

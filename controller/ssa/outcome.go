@@ -52,6 +52,8 @@ const (
 	Removed Change = "removed"
 	// Taken: others own the path and we do not.
 	Taken Change = "taken"
+	// Moved: we own all items of the list, in another order. The path is that of the outermost such list.
+	Moved Change = "in another order"
 	// Lost: the path was sent and is not in the API server's answer.
 	Lost Change = "does not stick"
 )
@@ -94,7 +96,7 @@ type Result struct {
 
 // Wrote reports whether the object in the API server has a new version because of this call.
 func (r Result) Wrote() bool {
-	return r.Sent && r.Outcome != NoOp
+	return r.Migrated || r.Sent && r.Outcome != NoOp
 }
 
 // Held reports whether something is to be written later, in RetryAfter.

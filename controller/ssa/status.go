@@ -11,8 +11,8 @@ import (
 type StatusOptions struct {
 	// Options of the applier underneath; Subresource is set to "status".
 	Options
-	// Details are fields directly under status, such as replica counts, whose change alone waits until Settle has passed
-	// since the last write. A change of anything else is written at once, and the details with it.
+	// Details are fields directly under status, such as replica counts, whose change alone, and that of what is in them, waits
+	// until Settle has passed since the last write. A change of anything else is written at once, and the details with it.
 	Details []string
 	// Settle is that time; zero writes details at once too.
 	Settle time.Duration
@@ -61,5 +61,8 @@ func (w *StatusWriter) wait(c *call) time.Duration {
 // counts reports whether a reason is more than a detail.
 func (w *StatusWriter) counts(r Reason) bool {
 	field := strings.TrimPrefix(r.Path, ".status.")
+	if end := strings.IndexAny(field, ".["); end >= 0 {
+		field = field[:end]
+	}
 	return r.Change == Taken || !slices.Contains(w.details, field)
 }

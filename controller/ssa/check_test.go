@@ -1,0 +1,107 @@
+package ssa
+
+import (
+	"testing"
+
+	"github.com/hduolab/quell/controller/fieldowners"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+)
+
+func ownerNamed(manager string) fieldowners.Owner {
+	return fieldowners.Owner{Manager: manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "apps/v1"}
+}
+
+// owns is the entry of a manager that owns these fields of a container named web.
+func owns(manager string, fields ...string) fieldowners.Entry {
+	set := fieldpath.NewSet(fieldpath.MakePathOrDie("spec", "replicas"))
+	for _, f := range fields {
+		item := []any{"spec", "template", "spec", "containers", fieldpath.KeyByFields("name", "web")}
+		if f != "" {
+			item = append(item, f)
+		}
+		set.Insert(fieldpath.MakePathOrDie(item...))
+	}
+	return fieldowners.Entry{Owner: ownerNamed(manager), Fields: set}
+}
+
+func TestDifference(t *testing.T) {
+	web := func(fields object) *unstructured.Unstructured {
+		fields["name"] = "web"
+		return deployment(object{"replicas": int64(0), "template": object{"spec": object{"containers": []any{fields}}}})
+	}
+	const path = `.spec.template.spec.containers[name="web"]`
+	me := []fieldowners.Entry{owns("me", "", "name", "image")}
+	for _, test := range []struct {
+		name          string
+		desired, live *unstructured.Unstructured
+		entries       []fieldowners.Entry
+		want          []string
+	}{
+		{"nothing", web(object{"image": "a"}), web(object{"image": "a", "stdin": true}), me, nil},
+		{"a value", web(object{"image": "b"}), web(object{"image": "a"}), me, []string{path + ".image changed"}},
+		{"a value that is missing", web(object{"image": "b"}), web(object{}), me, []string{path + ".image changed"}},
+		{"a field we do not own yet", web(object{"image": "a", "stdin": true}), web(object{"image": "a", "stdin": true}), me, []string{path + ".stdin added"}},
+		{"a field we do not want any more", web(object{}), web(object{"image": "a"}), me, []string{path + ".image removed"}},
+		{"a field that is another's", web(object{"image": "a"}), web(object{"image": "b"}), []fieldowners.Entry{owns("me", "", "name"), owns("they", "image")},
+			[]string{path + `.image taken by "they" (Apply)`}},
+		{"everything without an entry", web(object{"image": "a"}), web(object{"image": "a"}), nil,
+			[]string{".spec.replicas added", path + ".image added", path + ".name added"}},
+		{"a zero that the live object leaves out", web(object{"image": "a"}), pods(object{"containers": []any{object{"name": "web", "image": "a"}}}), me, nil},
+		{"a zero that is something else there", web(object{"image": "a"}), deployment(object{"replicas": int64(5), "template": web(object{"image": "a"}).Object["spec"].(object)["template"]}), me,
+			[]string{".spec.replicas changed"}},
+		{"another version of ours", web(object{"image": "a"}), web(object{"image": "a"}), []fieldowners.Entry{{
+			Owner: fieldowners.Owner{Manager: "me", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "apps/v1beta1"}, Fields: me[0].Fields}},
+			[]string{".apiVersion changed"}},
+		{"an entry of another operation", web(object{"image": "a"}), web(object{"image": "a"}), []fieldowners.Entry{{
+			Owner: fieldowners.Owner{Manager: "me", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "apps/v1"}, Fields: me[0].Fields}},
+			[]string{`.spec.replicas taken by "me" (Update)`, path + `.image taken by "me" (Update)`, path + `.name taken by "me" (Update)`}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			live, err := builtin.ObjectToTyped(test.live, typed.AllowDuplicates)
+			g.Expect(err).NotTo(HaveOccurred())
+			reasons, err := difference(contentOf(t, test.desired, ""), live, test.entries, ownerNamed("me"))
+			g.Expect(err).NotTo(HaveOccurred())
+			var words []string
+			for _, r := range reasons {
+				words = append(words, r.String())
+			}
+			g.Expect(words).To(Equal(test.want))
+		})
+	}
+}
+
+func TestZeroValuesAreTheSameAsNone(t *testing.T) {
+	owned := func(container object) *unstructured.Unstructured {
+		container["name"] = "web"
+		return pods(object{"containers": []any{container}})
+	}
+	for name, test := range map[string]struct {
+		desired, live object
+		differs       bool
+	}{
+		"empty string":           {object{"image": ""}, object{}, false},
+		"false":                  {object{"stdin": false}, object{}, false},
+		"empty atomic list":      {object{"command": []any{}}, object{}, false},
+		"empty map list":         {object{"env": []any{}}, object{}, false},
+		"empty struct":           {object{"resources": object{}}, object{}, false},
+		"null":                   {object{"image": nil}, object{}, false},
+		"default key left out":   {object{"ports": []any{object{"containerPort": int64(1), "hostPort": int64(0)}}}, object{"ports": []any{object{"containerPort": int64(1), "protocol": "TCP"}}}, false},
+		"empty list that is not": {object{"command": []any{}}, object{"command": []any{"x"}}, true},
+		"false that is true":     {object{"stdin": false}, object{"stdin": true}, true},
+		"text that is none":      {object{"image": "a"}, object{}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			live, err := builtin.ObjectToTyped(owned(test.live))
+			g.Expect(err).NotTo(HaveOccurred())
+			differing, err := differingValues(contentOf(t, owned(test.desired), ""), live)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(!differing.Empty()).To(Equal(test.differs), "%v", differing)
+		})
+	}
+}

@@ -1,0 +1,117 @@
+package app_test
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
+	"github.com/hduolab/quell/test/localcluster"
+)
+
+var _ = Describe("A converged operator", func() {
+	It("writes nothing for 100 Apps, watched and restarted", func(ctx SpecContext) {
+		ns, start := newNamespace(ctx), mark()
+		apps := make([]*quellv1alpha1.App, 100)
+		for i, name := range named("shop", len(apps)) {
+			apps[i] = create(ctx, newApp(ns, name))
+		}
+		for _, a := range apps {
+			converge(ctx, a)
+		}
+		expectCost(manager.writes(start, ns), 2, 3)
+
+		By("watching it")
+		since, before := mark(), versions(ctx, ns)
+		expectQuiet(ctx, since, ns)
+
+		By("restarting it")
+		done := reconciles()
+		manager.restart()
+		Eventually(ctx, reconciles).Should(BeNumerically(">=", done+len(apps)))
+		expectQuiet(ctx, since, ns)
+		Expect(versions(ctx, ns)).To(Equal(before))
+	})
+
+	It("brings an App to Ready with two child applies and three status applies", func(ctx SpecContext) {
+		ns, start := newNamespace(ctx), mark()
+		createReady(ctx, newApp(ns, "shop", replicas(3)))
+		expectCost(manager.writes(start, ns), 2, 3)
+	})
+
+	It("brings a minimal App to Ready with one child apply and three status applies", func(ctx SpecContext) {
+		ns, start := newNamespace(ctx), mark()
+		createReady(ctx, newApp(ns, "shop", minimal))
+		expectCost(manager.writes(start, ns), 1, 3)
+	})
+
+	It("is not woken by its own status write", func(ctx SpecContext) {
+		ns := newNamespace(ctx)
+		a := createReady(ctx, newApp(ns, "shop"))
+		awaitIdle(ctx)
+
+		before, start := reconciles(), mark()
+		change(ctx, a, func(a *quellv1alpha1.App) {
+			a.Spec.ConflictPolicy = &quellv1alpha1.ConflictPolicy{Mode: quellv1alpha1.ConflictForce}
+		})
+		converge(ctx, a) // the status has the new generation
+		Consistently(ctx, reconciles, 3*time.Second, pollEach).Should(Equal(before + 1))
+		Expect(manager.writes(start, ns)).To(HaveLen(1))
+	})
+})
+
+// awaitIdle waits until no reconcile has begun for a second.
+func awaitIdle(ctx context.Context) {
+	GinkgoHelper()
+	last, at := reconciles(), time.Now()
+	Eventually(ctx, func() time.Duration {
+		if n := reconciles(); n != last {
+			last, at = n, time.Now()
+		}
+		return time.Since(at)
+	}).Should(BeNumerically(">", time.Second))
+}
+
+// expectCost bounds the child and status applies of each App in a namespace from its creation to Ready.
+func expectCost(writes []localcluster.Request, children, statuses int) {
+	GinkgoHelper()
+	child, stat := map[string]int{}, map[string]int{}
+	worstChild, worstStatus := 0, 0
+	for _, w := range writes {
+		switch {
+		case to("apps/status")(w):
+			stat[w.Name]++
+			worstStatus = max(worstStatus, stat[w.Name])
+		case w.Resource != "events":
+			child[w.Name]++
+			worstChild = max(worstChild, child[w.Name])
+		}
+	}
+	AddReportEntry("worst App", map[string]int{"child applies": worstChild, "status applies": worstStatus, "Apps": len(stat), "writes": len(writes)})
+	Expect(child).NotTo(BeEmpty())
+	Expect(worstChild).To(BeNumerically("<=", children), localcluster.Summary(writes))
+	Expect(worstStatus).To(BeNumerically("<=", statuses), localcluster.Summary(writes))
+}
+
+func expectQuiet(ctx context.Context, since localcluster.Mark, namespace string) {
+	GinkgoHelper()
+	Consistently(ctx, func() string { return localcluster.Summary(manager.writes(since, namespace)) }, watchTime(), time.Second).
+		Should(Equal(localcluster.Summary(nil)))
+}
+
+// versions are the resourceVersions of all Apps and children in a namespace.
+func versions(ctx context.Context, namespace string) map[string]string {
+	GinkgoHelper()
+	found := map[string]string{}
+	for _, list := range []client.ObjectList{&quellv1alpha1.AppList{}, &appsv1.DeploymentList{}, &corev1.ServiceList{}} {
+		Expect(admin.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
+		eachItem(list, func(o client.Object) { found[string(o.GetUID())+" "+o.GetName()] = o.GetResourceVersion() })
+	}
+	Expect(found).NotTo(BeEmpty())
+	return found
+}

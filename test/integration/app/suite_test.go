@@ -1,0 +1,116 @@
+// Package app_test proves the App operator on a full local cluster: real controllers roll its Deployments out, it runs
+// under the rights of its own ServiceAccount, and what it writes is counted at the API server.
+//
+// QUELL_WATCH sets how long a converged cluster is watched for writes (default 20s).
+package app_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/hduolab/quell/controller/app"
+	"github.com/hduolab/quell/test/localcluster"
+)
+
+const (
+	// configDir is the repository's config folder, seen from this package's.
+	configDir = "../../../config"
+	// patience bounds a wait for what has to happen; it is no measure.
+	patience = 90 * time.Second
+	pollEach = 100 * time.Millisecond
+)
+
+var (
+	cluster *localcluster.Cluster
+	scheme  = runtime.NewScheme()
+	// admin may do everything; it stands for people and for other controllers.
+	admin client.Client
+	// manager is the operator under test.
+	manager *operator
+)
+
+func TestApp(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a cluster")
+	}
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(patience)
+	SetDefaultEventuallyPollingInterval(pollEach)
+	RunSpecs(t, "App on a real cluster")
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	ctrl.SetLogger(zap.New(zap.WriteTo(GinkgoWriter), zap.UseDevMode(true)))
+	Expect(app.AddToScheme(scheme)).To(Succeed())
+	var err error
+	cluster, err = localcluster.Start(ctx, localcluster.Options{
+		Log: GinkgoWriter,
+		// As OpenShift and hardened clusters do: an owner reference that blocks deletion needs a right on the owner's finalizers.
+		APIServerArgs: []string{"--enable-admission-plugins=OwnerReferencesPermissionEnforcement"},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { Expect(cluster.Stop()).To(Succeed()) })
+	admin = clientAs(cluster.Config(), "admin")
+
+	kubectl("apply", "-f", filepath.Join(configDir, "crd"))
+	kubectl("wait", "--for=condition=Established", "crd/apps.quell.dev")
+	kubectl("apply", "-f", filepath.Join(configDir, "manager", "namespace.yaml"))
+	kubectl("apply", "-f", filepath.Join(configDir, "rbac"))
+	manager = newOperator(ctx)
+	manager.start()
+	DeferCleanup(manager.stop)
+})
+
+// The operator must have used every right that it was given; one that no test needs is one too many.
+var _ = ReportAfterSuite("every right is used", func(report Report) {
+	suite := report.SuiteConfig
+	partial := len(suite.FocusStrings)+len(suite.SkipStrings)+len(suite.FocusFiles)+len(suite.SkipFiles) > 0 || suite.LabelFilter != ""
+	if partial || !report.SuiteSucceeded {
+		return
+	}
+	Expect(unusedRights).To(ConsistOf(unseen), "rights of config/rbac/role.yaml that no request needed")
+})
+
+// unusedRights is found by AfterSuite, while the cluster and its audit log are still there.
+var unusedRights []string
+
+var _ = AfterSuite(func(ctx SpecContext) {
+	if cluster == nil {
+		return
+	}
+	var role rbacv1.ClusterRole
+	Expect(admin.Get(ctx, client.ObjectKey{Name: "quell-manager"}, &role)).To(Succeed())
+	unusedRights = unused(role.Rules, manager.requests(0))
+})
+
+func clientAs(config *rest.Config, userAgent string) client.Client {
+	GinkgoHelper()
+	config = rest.CopyConfig(config)
+	config.UserAgent = userAgent
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	return c
+}
+
+// watchTime is how long a converged cluster is watched.
+func watchTime() time.Duration {
+	GinkgoHelper()
+	value := os.Getenv("QUELL_WATCH")
+	if value == "" {
+		return 20 * time.Second
+	}
+	d, err := time.ParseDuration(value)
+	Expect(err).NotTo(HaveOccurred(), "QUELL_WATCH")
+	return d
+}
