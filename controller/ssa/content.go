@@ -15,6 +15,8 @@ import (
 
 type digest = [sha256.Size]byte
 
+func digestOf(text string) digest { return sha256.Sum256([]byte(text)) }
+
 // content is one desired state in the forms that the check needs.
 type content struct {
 	object *unstructured.Unstructured

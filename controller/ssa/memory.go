@@ -11,7 +11,7 @@ import (
 
 // Bounds of what an Applier remembers.
 const (
-	// DefaultRemember is how many objects an Applier remembers, at about 300 bytes each. An object beyond that is compared
+	// DefaultRemember is how many objects an Applier remembers, at about half a KiB each. An object beyond that is compared
 	// anew at each call, and its pauses start over.
 	DefaultRemember = 1 << 17
 	// rememberAnswers is how many answers of the API server are kept until the cache has caught up with them.
@@ -29,13 +29,25 @@ type record struct {
 	at time.Time
 	// sent is the digest of the apply configuration as the caller gave it, content that of its canonical form.
 	sent, content digest
-	// inputs is Intent.Inputs of the last write.
-	inputs string
+	// kind of the object, for metrics.
+	kind string
+	// inputs is the digest of what the content depended on.
+	inputs digest
+	// doubt tells that the object may have changed by our own hand without our knowing: the answer to a request with digest last
+	// is missing, or forgotten.
+	doubt bool
+	last  digest
+	// denied tells that the fields of former managers cannot be taken over.
+	denied bool
+	// outcome of the last call.
+	outcome Outcome
 	// unsticky are the paths of content that the API server does not keep, under schema epoch.
 	unsticky []Reason
 	epoch    int64
 	// contention counts how often others took content back, churn how often content changed without its inputs.
 	contention, churn brake
+	// contended are the reasons of the fight that the contention brake is on for.
+	contended []Reason
 }
 
 // memory maps UIDs, which no two objects ever share, to records and to recent answers.
@@ -55,11 +67,14 @@ func newMemory(size int) (*memory, error) {
 
 // of returns the record of an object, locked. An object without a UID, one that does not exist yet, has a fresh one.
 func (m *memory) of(uid types.UID) *record {
-	r := &record{}
+	r, known := &record{}, false
 	if uid != "" {
-		if known, found, _ := m.records.PeekOrAdd(uid, r); found {
-			m.records.Get(uid)
-			r = known
+		r, known = m.records.Get(uid)
+	}
+	if !known && uid != "" {
+		r = &record{}
+		if raced, found, _ := m.records.PeekOrAdd(uid, r); found {
+			r = raced
 		}
 	}
 	r.Lock()

@@ -9,7 +9,7 @@ import (
 var (
 	callsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "quell_ssa_calls_total",
-		Help: "Calls of an applier by kind, subresource and outcome; outcome Unchanged is a request that was not sent.",
+		Help: "Calls of an applier by kind, subresource and outcome; outcome Unchanged is a request that was not sent, Error one that failed.",
 	}, []string{"kind", "subresource", "outcome"})
 	requestSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "quell_ssa_request_duration_seconds",
@@ -17,8 +17,8 @@ var (
 		Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
 	}, []string{"kind", "subresource"})
 	heldTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "quell_ssa_pauses_total",
-		Help: "Calls that were held back, by kind, subresource and cause (Contended, SelfChurn or Settling).",
+		Name: "quell_ssa_held_total",
+		Help: "Calls whose result is to be looked at again after a pause, by kind, subresource and cause (Contended, SelfChurn, Settling or DoesNotStick).",
 	}, []string{"kind", "subresource", "cause"})
 	strippedCache = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "quell_ssa_cache_without_managed_fields",

@@ -22,7 +22,7 @@ import (
 // next call. The patch goes to the object itself, for the API server ignores managedFields in a request to a subresource;
 // where it is forbidden the entries stay as they are.
 func (c *call) takeOver(ctx context.Context) error {
-	if c.Reader == nil || c.denied.Load() || !slices.ContainsFunc(c.Live.GetManagedFields(), c.isFormer) {
+	if c.opts.Reader == nil || c.record.denied || !slices.ContainsFunc(c.Live.GetManagedFields(), c.isFormer) {
 		return nil
 	}
 	fresh, err := c.read(ctx)
@@ -44,7 +44,7 @@ func (c *call) takeOver(ctx context.Context) error {
 func (c *call) read(ctx context.Context) (*unstructured.Unstructured, error) {
 	fresh := &unstructured.Unstructured{}
 	fresh.SetGroupVersionKind(c.object.GroupVersionKind())
-	err := c.Reader.Get(ctx, client.ObjectKeyFromObject(c.object), fresh)
+	err := c.opts.Reader.Get(ctx, client.ObjectKeyFromObject(c.object), fresh)
 	return fresh, err
 }
 
@@ -52,7 +52,8 @@ func (c *call) read(ctx context.Context) (*unstructured.Unstructured, error) {
 func (c *call) patchEntries(ctx context.Context, fresh *unstructured.Unstructured) error {
 	entries, err := c.merged(fresh.GetManagedFields())
 	if err != nil {
-		return err
+		c.leave(ctx, err)
+		return nil
 	}
 	// A replaced resourceVersion, unlike a tested one, is answered with a conflict when it is outdated.
 	patch, err := json.Marshal([]map[string]any{
@@ -62,32 +63,38 @@ func (c *call) patchEntries(ctx context.Context, fresh *unstructured.Unstructure
 	if err != nil {
 		return fmt.Errorf("encode managedFields: %w", err)
 	}
-	switch err := c.Client.Patch(ctx, fresh, client.RawPatch(types.JSONPatchType, patch)); {
+	switch err := c.opts.Client.Patch(ctx, fresh, client.RawPatch(types.JSONPatchType, patch)); {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		c.pending = true
 		return nil
 	case apierrors.IsForbidden(err):
-		c.denied.Store(true)
-		logf.FromContext(ctx).Error(err, "fields that were owned under another name cannot be taken over, so they stay when they are "+
-			"not wanted any more; allow patch on the object itself and start again", "kind", c.kind, "fieldManager", c.FieldManager)
+		c.leave(ctx, err)
 		return nil
 	case err != nil:
-		return fmt.Errorf("take over the fields of former managers of %s %q: %w", c.kind, fresh.GetName(), err)
+		return fmt.Errorf("take over the fields of former managers of %s %q: %w", c.record.kind, fresh.GetName(), err)
 	}
 	c.result.Migrated = true
 	return nil
 }
 
-// isFormer reports whether an entry is to be merged into ours.
-func (c *call) isFormer(e metav1.ManagedFieldsEntry) bool {
-	if e.Subresource != c.Subresource {
-		return false
-	}
-	return slices.Contains(c.FormerManagers, e.Manager) ||
-		e.Manager == c.FieldManager && e.Operation == metav1.ManagedFieldsOperationUpdate
+// leave gives up taking over on this object, and says so once.
+func (c *call) leave(ctx context.Context, err error) {
+	c.record.denied = true
+	logf.FromContext(ctx).Error(err, "fields that were owned under another name cannot be taken over, so they stay when they are not "+
+		"wanted any more; allow patch on the object itself, or mend its managedFields, and start again",
+		"kind", c.record.kind, "name", c.object.GetName(), "fieldManager", c.opts.FieldManager)
 }
 
-// merged gives our own entry the fields of all former ones, which disappear. Nothing is merged when one cannot be read.
+// isFormer reports whether an entry is to be merged into ours.
+func (c *call) isFormer(e metav1.ManagedFieldsEntry) bool {
+	if e.Subresource != c.opts.Subresource {
+		return false
+	}
+	return slices.Contains(c.opts.FormerManagers, e.Manager) ||
+		e.Manager == c.opts.FieldManager && e.Operation == metav1.ManagedFieldsOperationUpdate
+}
+
+// merged gives our own entry the fields of all former ones, which disappear.
 func (c *call) merged(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, error) {
 	fields := fieldpath.NewSet()
 	var others []metav1.ManagedFieldsEntry
@@ -111,7 +118,7 @@ func (c *call) merged(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFiel
 		return nil, fmt.Errorf("encode merged fields: %w", err)
 	}
 	return append(others, metav1.ManagedFieldsEntry{
-		Manager: c.FieldManager, Operation: metav1.ManagedFieldsOperationApply, Subresource: c.Subresource,
+		Manager: c.opts.FieldManager, Operation: metav1.ManagedFieldsOperationApply, Subresource: c.opts.Subresource,
 		APIVersion: c.object.GetAPIVersion(), Time: latest, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(string(raw)),
 	}), nil
 }

@@ -13,13 +13,13 @@ import (
 // Outcome is what became of one call.
 type Outcome string
 
-// The outcomes. Result.Sent tells which of them cost a request.
+// The outcomes. Result.Sent tells whether an apply was sent and accepted.
 const (
 	// Unchanged: the object is as desired; nothing was sent.
 	Unchanged Outcome = "Unchanged"
 	// Created: the object did not exist, as far as the caller knew, and was applied.
 	Created Outcome = "Created"
-	// Applied: the request was sent and the object has a new version.
+	// Applied: the request was sent and the object has another version than the caller saw.
 	Applied Outcome = "Applied"
 	// NoOp: the request was sent and the API server found nothing to change.
 	NoOp Outcome = "NoOp"
@@ -29,7 +29,8 @@ const (
 	Replaced Outcome = "Replaced"
 	// DoesNotStick: the API server accepts the content and does not keep it; Reasons has the paths.
 	DoesNotStick Outcome = "DoesNotStick"
-	// Contended: other writers keep taking fields back; nothing is sent until RetryAfter has passed.
+	// Contended: other writers keep taking fields back; they are repaired once after each pause only, and the outcome stays
+	// until they have left them alone for a while. Reasons are those of the fight.
 	Contended Outcome = "Contended"
 	// SelfChurn: the content changes although its inputs do not; nothing is sent until RetryAfter has passed.
 	SelfChurn Outcome = "SelfChurn"
@@ -38,6 +39,9 @@ const (
 	// Conflicted: other managers own fields with other values and the call was not to force; nothing was written.
 	Conflicted Outcome = "Conflicted"
 )
+
+// outcomeError counts calls that ended in an error.
+const outcomeError Outcome = "Error"
 
 // Change says why a path had to be written.
 type Change string
@@ -86,10 +90,12 @@ type Result struct {
 	// RetryAfter is when to call again for what was held back; zero when nothing is.
 	RetryAfter time.Duration
 	// Object is the newest version known after the call: the API server's answer while the cache is behind it, else
-	// Intent.Live. Nil when the object is gone, or when nothing newer than an outdated cache is known. Not to be changed.
+	// Intent.Live. Nil when the object is gone. Not to be changed.
 	Object client.Object
 	// Sent tells that an apply request was sent and accepted.
 	Sent bool
+	// Began tells that the outcome is another than at the call before for the same object, or at the first call.
+	Began bool
 	// Migrated tells that fields owned under a former name, or by updates under our own, were taken over.
 	Migrated bool
 }

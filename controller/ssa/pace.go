@@ -1,12 +1,14 @@
 package ssa
 
 import (
+	"cmp"
+	"fmt"
 	"time"
 
 	"golang.org/x/time/rate"
 )
 
-// Pace bounds repeated writes to one object.
+// Pace bounds repeated writes to one object. A field that is zero has its default.
 type Pace struct {
 	// Free is how many writes pass within Window before any is held back.
 	Free int
@@ -47,9 +49,7 @@ func (b *brake) pass(p Pace, children int, now time.Time) time.Duration {
 	if wait := b.wait(now); wait > 0 {
 		return wait
 	}
-	if b.level > 0 && now.Sub(b.last) > p.Window+2*p.pause(b.level) {
-		*b = brake{}
-	}
+	b.calm(p, now)
 	b.last = now
 	if b.level == 0 && b.free(p, children, now) {
 		return 0
@@ -62,11 +62,22 @@ func (b *brake) pass(p Pace, children int, now time.Time) time.Duration {
 	return 0
 }
 
+// calm returns how long it has to stay quiet until the pauses are forgotten, and forgets them when it has been.
+func (b *brake) calm(p Pace, now time.Time) time.Duration {
+	if b.level == 0 {
+		return 0
+	}
+	rest := p.Window + 2*p.pause(b.level) - now.Sub(b.last)
+	if rest < 0 {
+		*b = brake{}
+	}
+	return max(0, rest)
+}
+
 func (b *brake) free(p Pace, children int, now time.Time) bool {
 	budget := min(p.Free+children*p.PerChild, maxFree)
 	if b.limiter == nil {
 		b.limiter = rate.NewLimiter(rate.Limit(float64(budget)/p.Window.Seconds()), budget)
-		b.limiter.AllowN(now, 0)
 	}
 	if budget != b.limiter.Burst() {
 		b.limiter.SetBurstAt(now, budget)
@@ -84,9 +95,17 @@ func (p Pace) pause(level int) time.Duration {
 	return min(d, p.MaxPause)
 }
 
-func (p Pace) orDefault(d Pace) Pace {
-	if p == (Pace{}) {
-		return d
+// orDefault fills in from d what is zero; the error names a field that is out of range.
+func (p Pace) orDefault(d Pace) (Pace, error) {
+	if p.Free < 0 || p.PerChild < 0 || p.Window < 0 || p.Pause < 0 || p.MaxPause < 0 {
+		return p, fmt.Errorf("no field may be negative, is %+v", p)
 	}
-	return p
+	p = Pace{
+		Free: cmp.Or(p.Free, d.Free), PerChild: cmp.Or(p.PerChild, d.PerChild), Window: cmp.Or(p.Window, d.Window),
+		Pause: cmp.Or(p.Pause, d.Pause), MaxPause: cmp.Or(p.MaxPause, d.MaxPause),
+	}
+	if p.MaxPause < p.Pause {
+		return p, fmt.Errorf("MaxPause %s is less than Pause %s", p.MaxPause, p.Pause)
+	}
+	return p, nil
 }

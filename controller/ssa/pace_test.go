@@ -90,8 +90,14 @@ func TestPauseDoublesToItsLimit(t *testing.T) {
 	NewWithT(t).Expect(DefaultChurnPace.pause(1<<40)).To(Equal(DefaultChurnPace.MaxPause), "no overflow")
 }
 
-func TestZeroPaceIsTheDefault(t *testing.T) {
-	NewWithT(t).Expect(Pace{}.orDefault(DefaultChurnPace)).To(Equal(DefaultChurnPace))
-	own := Pace{Free: 1}
-	NewWithT(t).Expect(own.orDefault(DefaultChurnPace)).To(Equal(own))
+func TestZeroFieldsOfAPaceAreTheDefault(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(Pace{}.orDefault(DefaultChurnPace)).To(Equal(DefaultChurnPace))
+	own := DefaultChurnPace
+	own.Free = 1
+	g.Expect(Pace{Free: 1}.orDefault(DefaultChurnPace)).To(Equal(own))
+	for _, bad := range []Pace{{Free: -1}, {Window: -1}, {Pause: -1}, {MaxPause: time.Second}} {
+		_, err := bad.orDefault(DefaultChurnPace)
+		g.Expect(err).To(HaveOccurred(), "%+v", bad)
+	}
 }

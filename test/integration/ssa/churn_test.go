@@ -58,10 +58,8 @@ var _ = Describe("content that the caller changes on each call", func() {
 	It("is held back, not dropped: the last content is written when the pause ends", func(ctx SpecContext) {
 		clock, name := newClock(), newThing(ctx)
 		w := newWriter(clock)
-		var result ssa.Result
-		i := 0
-		for ; !result.Held(); i++ {
-			result = write(ctx, w, status(name, content{"l": i}), fetchThing(ctx, name))
+		for i := range 2 + ssa.DefaultChurnPace.Free {
+			write(ctx, w, status(name, content{"l": i}), fetchThing(ctx, name))
 		}
 		last := status(name, content{"l": 1000})
 		live := fetchThing(ctx, name)

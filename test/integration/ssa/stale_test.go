@@ -50,9 +50,9 @@ var _ = Describe("a cache that is older than our last write", func() {
 		Expect(wire.requests()).To(HaveLen(3))
 	})
 
-	It("costs no second request for the same content when the answer is forgotten", func(ctx SpecContext) {
+	It("is read anew when the answer is forgotten, and then costs no second request for the same content", func(ctx SpecContext) {
 		clock, name := newClock(), newThing(ctx)
-		w := newWriter(clock)
+		w := newWriter(clock, func(o *ssa.StatusOptions) { o.Reader = admin })
 		old := fetchThing(ctx, name)
 		written(ctx, w, name, readyIs("True"))
 		for range 520 { // more answers than are kept
@@ -62,7 +62,9 @@ var _ = Describe("a cache that is older than our last write", func() {
 		wire.requests()
 		live := fetchThing(ctx, name)
 		clock.Step(time.Hour)
-		Expect(write(ctx, w, status(name, readyIs("True")), old)).To(Equal(ssa.Result{Outcome: ssa.Unchanged}))
+		unchanged := write(ctx, w, status(name, readyIs("True")), old)
+		Expect(unchanged.Outcome).To(Equal(ssa.Unchanged))
+		Expect(unchanged.Object.GetResourceVersion()).To(Equal(live.GetResourceVersion()))
 		quiet(ctx, live)
 		Expect(write(ctx, w, status(name, readyIs("False")), old).Outcome).To(Equal(ssa.Applied))
 		Expect(field(fetchThing(ctx, name), "status", "s")).To(Equal("False"))
@@ -82,13 +84,52 @@ var _ = Describe("a cache that is older than our last write", func() {
 	})
 })
 
+var _ = Describe("a cache that is older than our last write and shows what is desired again", func() {
+	forget := func(ctx SpecContext, w *ssa.StatusWriter) {
+		for range 520 { // more answers than are kept
+			other := newThing(ctx)
+			write(ctx, w, status(other, content{"s": "a"}), fetchThing(ctx, other))
+		}
+	}
+	for name, reader := range map[string]client.Reader{"with a reader": nil, "without one": nil} {
+		It("is not believed when the answer is forgotten, "+name, func(ctx SpecContext) {
+			if name == "with a reader" {
+				reader = admin
+			}
+			clock, name := newClock(), newThing(ctx)
+			w := newWriter(clock, func(o *ssa.StatusOptions) { o.Reader = reader })
+			old := written(ctx, w, name, content{"s": "a"})
+			Expect(write(ctx, w, status(name, content{"s": "b"}), old).Outcome).To(Equal(ssa.Applied))
+			forget(ctx, w)
+			Expect(write(ctx, w, status(name, content{"s": "a"}), old).Sent).To(BeTrue())
+			Expect(field(fetchThing(ctx, name), "status", "s")).To(Equal("a"))
+		})
+	}
+
+	It("is not believed when the answer was lost", func(ctx SpecContext) {
+		clock, name := newClock(), newThing(ctx)
+		w := newWriter(clock)
+		old := written(ctx, w, name, content{"s": "a"})
+		wire.breakWith(lose(errReset, true))
+		_, err := w.Write(ctx, ssa.Intent{Desired: status(name, content{"s": "b"}), Live: old})
+		Expect(err).To(HaveOccurred())
+		wire.heal()
+		Expect(field(fetchThing(ctx, name), "status", "s")).To(Equal("b"))
+		Expect(write(ctx, w, status(name, content{"s": "a"}), old).Sent).To(BeTrue())
+		Expect(field(fetchThing(ctx, name), "status", "s")).To(Equal("a"))
+		wire.requests()
+		Expect(write(ctx, w, status(name, content{"s": "a"}), fetchThing(ctx, name)).Outcome).To(Equal(ssa.Unchanged))
+		Expect(wire.requests()).To(BeEmpty())
+	})
+})
+
 var _ = Describe("an object that went away between read and write", func() {
 	It("is Gone for a status", func(ctx SpecContext) {
 		clock, name := newClock(), newThing(ctx)
 		w := newWriter(clock)
 		live := written(ctx, w, name, content{"s": "a"})
 		remove(ctx, "Thing", name)
-		Expect(write(ctx, w, status(name, content{"s": "b"}), live)).To(Equal(ssa.Result{Outcome: ssa.Gone}))
+		Expect(write(ctx, w, status(name, content{"s": "b"}), live)).To(Equal(ssa.Result{Outcome: ssa.Gone, Began: true}))
 	})
 
 	It("is Replaced for a status when there is another of its name, and its pauses are not inherited", func(ctx SpecContext) {
@@ -112,7 +153,7 @@ var _ = Describe("an object that went away between read and write", func() {
 		for i := range 10 {
 			Expect(write(ctx, w, status(name, content{"s": fmt.Sprint(i)}), fetchThing(ctx, name)).Outcome).To(Equal(ssa.Applied))
 		}
-		Expect(wire.requests()).To(HaveLen(11))
+		Expect(wire.requests()).To(HaveLen(12), "the object whose answer is forgotten is read anew, once")
 	})
 
 	service := func(name string, port int32) *corev1ac.ServiceApplyConfiguration {
@@ -127,12 +168,12 @@ var _ = Describe("an object that went away between read and write", func() {
 		live := &corev1.Service{}
 		Expect(admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, live)).To(Succeed())
 		Expect(admin.Delete(ctx, live.DeepCopy())).To(Succeed())
-		Expect(apply(ctx, a, service(name, 81), live)).To(Equal(ssa.Result{Outcome: ssa.Gone}))
+		Expect(apply(ctx, a, service(name, 81), live)).To(Equal(ssa.Result{Outcome: ssa.Gone, Began: true}))
 		Expect(apierrors.IsNotFound(admin.Get(ctx, client.ObjectKeyFromObject(live), live.DeepCopy()))).To(BeTrue())
 
 		By("leaving a later one of its name alone")
 		Expect(apply(ctx, a, service(name, 80), nil).Outcome).To(Equal(ssa.Created))
-		Expect(apply(ctx, a, service(name, 82), live)).To(Equal(ssa.Result{Outcome: ssa.Gone}))
+		Expect(apply(ctx, a, service(name, 82), live)).To(Equal(ssa.Result{Outcome: ssa.Gone, Began: true}))
 		fresh := &corev1.Service{}
 		Expect(admin.Get(ctx, client.ObjectKeyFromObject(live), fresh)).To(Succeed())
 		Expect(fresh.Spec.Ports[0].Port).To(BeEquivalentTo(80))
@@ -144,14 +185,14 @@ var _ = Describe("an object that went away between read and write", func() {
 		sized := func(size int) config { return object("Thing", name, content{"spec": content{"size": size}}) }
 		live := fetchThing(ctx, name)
 		remove(ctx, "Thing", name)
-		Expect(apply(ctx, a, sized(5), live)).To(Equal(ssa.Result{Outcome: ssa.Gone}))
+		Expect(apply(ctx, a, sized(5), live)).To(Equal(ssa.Result{Outcome: ssa.Gone, Began: true}))
 		recreate(ctx, "Thing", name)
-		Expect(apply(ctx, a, sized(5), live)).To(Equal(ssa.Result{Outcome: ssa.Gone}))
+		Expect(apply(ctx, a, sized(5), live)).To(Equal(ssa.Result{Outcome: ssa.Gone, Began: true}))
 		Expect(field(fetchThing(ctx, name), "spec", "size")).To(BeEquivalentTo(1))
 	})
 
 	It("is Gone for a status that is applied without a live object", func(ctx SpecContext) {
-		Expect(write(ctx, newWriter(newClock()), status(newName(), content{"s": "a"}), nil)).To(Equal(ssa.Result{Outcome: ssa.Gone}))
+		Expect(write(ctx, newWriter(newClock()), status(newName(), content{"s": "a"}), nil)).To(Equal(ssa.Result{Outcome: ssa.Gone, Began: true}))
 	})
 })
 

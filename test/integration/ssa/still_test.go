@@ -43,7 +43,7 @@ var _ = Describe("a status that stands still", func() {
 			clock, name := newClock(), newThing(ctx)
 			s = with(s, "j", 1)
 			live := written(ctx, newWriter(clock), name, s)
-			Expect(write(ctx, newWriter(clock), status(name, s), live)).To(Equal(ssa.Result{Outcome: ssa.Unchanged, Object: live}))
+			Expect(write(ctx, newWriter(clock), status(name, s), live)).To(Equal(ssa.Result{Outcome: ssa.Unchanged, Object: live, Began: true}))
 			quiet(ctx, live)
 		},
 		Entry("zero counter", content{"i": 0}),

@@ -1,0 +1,112 @@
+package ssa
+
+import (
+	"slices"
+	"time"
+
+	"github.com/hduolab/quell/controller/fieldowners"
+)
+
+// decide fills in the result and returns true when nothing is to be sent.
+func (c *call) decide() (bool, error) {
+	if c.Live == nil {
+		return false, nil
+	}
+	c.result.Object = c.Live
+	if err := c.findReasons(); err != nil {
+		return false, err
+	}
+	if len(c.result.Reasons) > 0 {
+		return c.holdBack(), nil
+	}
+	// A live object that shows what was last sent shows that it was committed; any other may be older than that.
+	if c.record.doubt && c.record.last != c.digest {
+		return false, nil
+	}
+	c.result.Outcome = Unchanged
+	c.remember(c.Live.GetResourceVersion())
+	c.stillContended()
+	return true, nil
+}
+
+// findReasons compares the content with the live object.
+func (c *call) findReasons() error {
+	c.entries = fieldowners.Parse(c.Live.GetManagedFields())
+	if c.stripped.Load() && len(c.entries) == 0 && c.inPlaceBefore() {
+		c.entries = []fieldowners.Entry{{Owner: c.owner(), Fields: c.fields}}
+	}
+	typed, err := fieldowners.Typed(c.Live, c.object.GroupVersionKind(), c.opts.Types)
+	if err != nil {
+		return err
+	}
+	if c.result.Reasons, err = difference(c.content, typed, c.entries, c.owner()); err != nil {
+		return err
+	}
+	if c.opts.Subresource == "" && len(c.result.Reasons) == 0 {
+		c.result.Reasons = moved("", c.object.Object, c.arranged())
+	}
+	return nil
+}
+
+// inPlaceBefore reports whether this very content has been in place on this object.
+func (c *call) inPlaceBefore() bool { return c.record.known && c.record.content == c.digest }
+
+// holdBack decides whether the write has to wait or is pointless.
+func (c *call) holdBack() bool {
+	if c.onlyUnsticky() {
+		c.result.Outcome, c.result.RetryAfter = DoesNotStick, c.recheck()
+		return true
+	}
+	if c.settle != nil {
+		if wait := c.settle(c); wait > 0 {
+			c.result.Outcome, c.result.RetryAfter = Settling, wait
+			return true
+		}
+	}
+	switch {
+	case c.inPlaceBefore():
+		return c.fight()
+	case c.record.known && c.record.inputs == digestOf(c.inputs):
+		c.result.Outcome, c.result.RetryAfter = SelfChurn, c.record.churn.pass(c.opts.Churn, c.Children, c.now)
+	}
+	return c.result.RetryAfter > 0
+}
+
+// fight asks for the repair of what others took back, and notes what the fight is about: the answer stays the same while the
+// fight goes on, whichever side is in place at the moment.
+func (c *call) fight() bool {
+	waiting := c.record.contention.wait(c.now) > 0
+	c.result.RetryAfter = c.record.contention.pass(c.opts.Contention, 0, c.now)
+	if c.record.contention.level == 0 {
+		return false
+	}
+	if !waiting {
+		c.record.contended = c.result.Reasons
+	}
+	c.result.Outcome, c.result.Reasons = Contended, c.record.contended
+	return c.result.RetryAfter > 0
+}
+
+// stillContended keeps saying Contended until a calm time has passed: that our content is in place just after a repair does not
+// mean that the rival has given up.
+func (c *call) stillContended() {
+	if calm := c.record.contention.calm(c.opts.Contention, c.now); calm > 0 {
+		c.result.Outcome, c.result.Reasons, c.result.RetryAfter = Contended, c.record.contended, calm
+		return
+	}
+	c.record.contended = nil
+}
+
+// onlyUnsticky reports whether everything that differs is known not to stick, and it is not yet time to try again.
+func (c *call) onlyUnsticky() bool {
+	if len(c.record.unsticky) == 0 || c.record.content != c.digest || c.record.epoch != c.epoch.Load() {
+		return false
+	}
+	known := func(r Reason) bool {
+		return slices.ContainsFunc(c.record.unsticky, func(u Reason) bool { return u.Path == r.Path })
+	}
+	return !slices.ContainsFunc(c.result.Reasons, func(r Reason) bool { return !known(r) }) && (c.opts.Recheck == 0 || c.recheck() > 0)
+}
+
+// recheck is when to try again what did not stick, zero for never.
+func (c *call) recheck() time.Duration { return max(0, c.opts.Recheck-c.now.Sub(c.record.at)) }
