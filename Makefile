@@ -37,12 +37,12 @@ test: test-unit test-integration ## run all tests
 
 .PHONY: test-unit
 test-unit: ## run the tests that need no API server
-	go test -short $$(go list ./... | grep -v /quell/test/)
+	go test $$(go list ./... | grep -v /quell/test/)
 
 .PHONY: test-integration
-test-integration: ## run every test, against a real API server (its first build takes about ten minutes)
+test-integration: ## run the suites against a real API server (its first build takes about ten minutes)
 	go run ./test/localcluster/cmd/localcluster build
-	go test -p 1 -timeout 60m ./...
+	go test -count 1 -p 4 -timeout 60m ./test/...
 
 .PHONY: lint
 lint: $(LINT) ## run golangci-lint with the Kubernetes API linters; FIX=1 repairs what it can

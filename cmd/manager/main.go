@@ -2,10 +2,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
+	"net"
+	"net/http"
 	"os"
+	"time"
 
 	"github.com/hduolab/quell/controller/app"
 	"github.com/spf13/pflag"
@@ -95,10 +99,18 @@ func (s *settings) validate(rest []string) error {
 	if len(rest) > 0 {
 		return fmt.Errorf("unexpected argument %q", rest[0])
 	}
+	if host, _, err := net.SplitHostPort(s.pprofAddress); s.pprofAddress != "0" && (err != nil || !isLoopback(host)) {
+		return fmt.Errorf("--pprof-bind-address must be a loopback address with a port, for example 127.0.0.1:6060, is %q", s.pprofAddress)
+	}
 	if s.concurrent < 1 {
 		return fmt.Errorf("--max-concurrent-reconciles must be at least 1, is %d", s.concurrent)
 	}
 	return nil
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // start runs the manager until a signal ends it.
@@ -168,5 +180,12 @@ func register(mgr ctrl.Manager, concurrent int) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
-	return mgr.AddReadyzCheck("ping", healthz.Ping)
+	return mgr.AddReadyzCheck("caches", func(r *http.Request) error {
+		ctx, cancel := context.WithTimeout(r.Context(), time.Second)
+		defer cancel()
+		if !mgr.GetCache().WaitForCacheSync(ctx) {
+			return errors.New("the caches have not been filled yet")
+		}
+		return nil
+	})
 }

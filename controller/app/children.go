@@ -9,6 +9,7 @@ import (
 	"github.com/hduolab/quell/controller/eventfilter"
 	"github.com/hduolab/quell/controller/fieldowners"
 	"github.com/hduolab/quell/controller/ssa"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -89,10 +90,10 @@ func (r *Reconciler) applyChild(ctx context.Context, app *quellv1alpha1.App, c c
 		a.leaving = true
 	case c.desired != nil:
 		a.Result, a.err = r.children.Apply(ctx, ssa.Intent{
-			Desired: c.desired, Live: c.live, Inputs: ssa.Generation(app), Unforced: unforced(app),
+			Desired: c.desired, Live: c.live, Inputs: ssa.Generation(app), Unforced: unforced(app) || c.live == nil,
 		})
 	case c.live != nil:
-		a.err = r.remove(ctx, c.live)
+		a.Outcome, a.err = ssa.Gone, r.remove(ctx, c.live)
 	}
 	return a
 }
@@ -101,11 +102,14 @@ func unforced(app *quellv1alpha1.App) bool {
 	return app.Spec.ConflictPolicy != nil && app.Spec.ConflictPolicy.Mode == quellv1alpha1.ConflictReport
 }
 
-// remove deletes a child that the App does not want any more, if it still is what was seen.
+// remove deletes a child that the App does not want any more, if it still is what was seen; else the next look decides.
 func (r *Reconciler) remove(ctx context.Context, live client.Object) error {
 	uid, version := live.GetUID(), live.GetResourceVersion()
 	err := r.Client.Delete(ctx, live, client.Preconditions{UID: &uid, ResourceVersion: &version})
-	return client.IgnoreNotFound(err)
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
 }
 
 // isOurs reports whether a live object is the App's: it is controlled by the App, or is an orphan of an App of this name.

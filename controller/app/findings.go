@@ -19,6 +19,7 @@ import (
 const (
 	reasonCreating     = "Creating"
 	reasonRollingOut   = "RollingOut"
+	reasonRolledOut    = "RolledOut"
 	reasonUnavailable  = "ReplicasUnavailable"
 	reasonStuck        = "ProgressDeadlineExceeded"
 	reasonRejected     = "Rejected"
@@ -28,6 +29,7 @@ const (
 	reasonLeaving      = "WaitingForDeletion"
 	reasonConflict     = "FieldConflict"
 	reasonContended    = "FieldContended"
+	reasonChurn        = "OperatorChurn"
 	reasonDoesNotStick = "NotKept"
 )
 
@@ -48,6 +50,9 @@ func problem(app *quellv1alpha1.App, c applied) (stalled, moving *finding) {
 	}
 	switch c.Outcome {
 	case ssa.Conflicted:
+		if c.live == nil {
+			return nil, found(reasonCreating, "%s is being created", object)
+		}
 		return found(reasonConflict, "%s is not applied, as conflictPolicy asks: %s", object, conflicts(c.Conflicts)), nil
 	case ssa.DoesNotStick:
 		return found(reasonDoesNotStick, "the cluster does not keep what was applied to %s: %s; an admission policy may change it", object, paths(c.Result)), nil
@@ -56,6 +61,8 @@ func problem(app *quellv1alpha1.App, c applied) (stalled, moving *finding) {
 			return found(reasonConflict, "%s is not applied, as conflictPolicy asks: %s", object, taken(c.Reasons)), nil
 		}
 		return nil, found(reasonContended, "%s of %s taken back again and again by %s; trying again more and more rarely", paths(c.Result), object, fieldowners.Join(c.Rivals()))
+	case ssa.SelfChurn:
+		return nil, found(reasonChurn, "%s of %s computed anew each time; written more and more rarely: a fault of the operator", paths(c.Result), object)
 	case ssa.Gone, ssa.Replaced:
 		return nil, found(reasonCreating, "%s is being created", object)
 	}

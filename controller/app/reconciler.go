@@ -31,6 +31,8 @@ const (
 	// stalledRetry is when an App that waits for a person is looked at again, since not everything that a person may change
 	// is watched: permissions, quotas, admission policies, objects of others.
 	stalledRetry = time.Minute
+	// recheck is when a child is applied again of which the cluster did not keep everything; an admission policy may be gone.
+	recheck = 10 * time.Minute
 	// settle is how long replica counts are collected before they are written without any other change.
 	settle = 2 * time.Second
 )
@@ -59,7 +61,7 @@ func New(o Options) (*Reconciler, error) {
 	scheme := o.Client.Scheme()
 	children, err := ssa.NewApplier(ssa.Options{
 		Client: o.Client, Reader: o.Reader, Types: applyconfigurations.NewTypeConverter(scheme),
-		FieldManager: ChildManager, Clock: o.Clock,
+		FieldManager: ChildManager, Recheck: recheck, Clock: o.Clock,
 	})
 	if err != nil {
 		return nil, err
@@ -83,7 +85,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 // +kubebuilder:rbac:groups=quell.dev,resources=apps,verbs=get;list;watch
 // +kubebuilder:rbac:groups=quell.dev,resources=apps/status,verbs=patch
 // +kubebuilder:rbac:groups=quell.dev,resources=apps/finalizers,verbs=update
-// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=apps.quell.dev,verbs=list;watch
@@ -104,6 +106,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err == nil && written.Wrote() {
 		r.tell(seen.app, desired.Status)
 	}
+	r.tellStatus(seen.app, written)
 	logDecisions(ctx, children, written)
 	return next(children, written, err)
 }
@@ -125,7 +128,9 @@ func logDecisions(ctx context.Context, children []applied, status ssa.Result) {
 			log.V(1).Info("child", "kind", c.kind, "result", c.Result.String())
 		}
 	}
-	if status.Outcome != ssa.Unchanged {
+	if status.Began && (status.Outcome == ssa.Contended || status.Outcome == ssa.SelfChurn || status.Outcome == ssa.DoesNotStick) {
+		log.Info("status cannot be kept up", "result", status.String())
+	} else if status.Outcome != ssa.Unchanged {
 		log.V(1).Info("status", "result", status.String())
 	}
 }
@@ -138,10 +143,10 @@ func next(children []applied, status ssa.Result, statusErr error) (ctrl.Result, 
 	for _, c := range children {
 		retry = append(retry, retryable(c.err))
 		waits = append(waits, c.RetryAfter, stalledWait(c.err))
-		if c.foreign != "" || c.leaving || c.Outcome == ssa.Conflicted || c.Outcome == ssa.DoesNotStick {
+		if c.foreign != "" || c.leaving || c.Outcome == ssa.Conflicted {
 			waits = append(waits, stalledRetry)
 		}
-		if c.Outcome == ssa.Gone || c.Outcome == ssa.Replaced {
+		if c.Outcome == ssa.Gone || c.Outcome == ssa.Replaced || c.Outcome == ssa.Conflicted && c.live == nil {
 			waits = append(waits, time.Second)
 		}
 	}

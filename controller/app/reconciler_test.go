@@ -7,6 +7,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -35,8 +36,9 @@ func TestNextLook(t *testing.T) {
 		"forbidden":                         {children: []applied{{err: forbidden}}, after: time.Minute},
 		"name taken":                        {children: []applied{{foreign: "x"}}, after: time.Minute},
 		"waiting for a deletion":            {children: []applied{{leaving: true}}, after: time.Minute},
-		"conflict as asked":                 {children: []applied{result(ssa.Conflicted, 0)}, after: time.Minute},
-		"does not stick":                    {children: []applied{result(ssa.DoesNotStick, 0)}, after: time.Minute},
+		"conflict as asked":                 {children: []applied{{child: child{live: &corev1.Service{}}, Result: ssa.Result{Outcome: ssa.Conflicted}}}, after: time.Minute},
+		"does not stick":                    {children: []applied{result(ssa.DoesNotStick, 9*time.Minute)}, after: 9 * time.Minute},
+		"made by somebody else meanwhile":   {children: []applied{{child: child{}, Result: ssa.Result{Outcome: ssa.Conflicted}}}, after: time.Second},
 		"gone":                              {children: []applied{result(ssa.Gone, 0)}, after: time.Second},
 		"replaced":                          {children: []applied{result(ssa.Replaced, 0)}, after: time.Second},
 		"status forbidden":                  {statusErr: forbidden, after: time.Minute},

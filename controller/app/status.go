@@ -8,6 +8,7 @@ import (
 	quellv1alpha1ac "github.com/hduolab/quell/applyconfig/quell/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
@@ -23,9 +24,12 @@ type picture struct {
 	deployment *appsv1.Deployment
 	// stalled is set when a person has to act, moving when the operator or the cluster is at work.
 	stalled, moving *finding
-	available       bool
-	degraded        bool
-	terminating     bool
+	// progress tells how far the rollout is, and whether it is a failure.
+	progress    finding
+	failed      bool
+	available   bool
+	degraded    bool
+	terminating bool
 }
 
 // ready is whether the newest generation serves as asked.
@@ -39,7 +43,7 @@ func desiredStatus(seen observed, children []applied) *quellv1alpha1ac.AppApplyC
 	app := seen.app
 	status := quellv1alpha1ac.AppStatus().
 		WithObservedGeneration(app.Generation).
-		WithPhase(p.phase(app)).
+		WithPhase(p.phase()).
 		WithSelector(labels.SelectorFromSet(selectorLabels(app)).String()).
 		WithConditions(p.conditions(app)...)
 	setReplicas(status, app, p.deployment)
@@ -55,18 +59,36 @@ func desiredStatus(seen observed, children []applied) *quellv1alpha1ac.AppApplyC
 // look sums up the children.
 func look(seen observed, children []applied) picture {
 	p := picture{deployment: seen.deployment, terminating: deletionPending(seen.app)}
+	var stuck, rolling *finding
 	for _, c := range children {
 		stalled, moving := problem(seen.app, c)
 		p.stalled, p.moving = first(p.stalled, stalled), first(p.moving, moving)
 		if c.kind == "Deployment" {
 			p.deployment, _ = c.current().(*appsv1.Deployment)
+			stuck, rolling = stalled, moving
 		}
 	}
 	stalled, moving := rollout(seen.app, p.deployment)
 	p.stalled, p.moving = first(p.stalled, stalled), first(p.moving, moving)
 	p.available = p.deployment != nil && deploymentCondition(p.deployment, appsv1.DeploymentAvailable) == corev1.ConditionTrue
-	p.degraded = p.moving != nil && wasRunning(seen.app) && p.stalled == nil && p.moving.reason == reasonUnavailable
+	p.degraded = rolling == nil && moving != nil && moving.reason == reasonUnavailable && wasRolledOut(seen.app)
+	p.setProgress(first(stuck, stalled), first(rolling, moving))
 	return p
+}
+
+// setProgress words the rollout. Lacking replicas after it was rolled out is no step back.
+func (p *picture) setProgress(stalled, moving *finding) {
+	p.failed = stalled != nil && !p.terminating
+	switch {
+	case p.terminating:
+		p.progress = finding{"Terminating", "the App is being deleted"}
+	case p.failed:
+		p.progress = *stalled
+	case moving != nil && !p.degraded:
+		p.progress = *moving
+	default:
+		p.progress = finding{reasonRolledOut, "the newest generation is rolled out"}
+	}
 }
 
 func first(a, b *finding) *finding {
@@ -76,13 +98,13 @@ func first(a, b *finding) *finding {
 	return b
 }
 
-// wasRunning reports whether this generation has been seen running: lacking replicas now is a loss, not a rollout.
-func wasRunning(app *quellv1alpha1.App) bool {
-	running := app.Status.Phase == quellv1alpha1.PhaseRunning || app.Status.Phase == quellv1alpha1.PhaseDegraded
-	return running && app.Status.ObservedGeneration == app.Generation
+// wasRolledOut reports whether this generation has been rolled out before: lacking replicas now is a loss, not a rollout.
+func wasRolledOut(app *quellv1alpha1.App) bool {
+	c := meta.FindStatusCondition(app.Status.Conditions, quellv1alpha1.ConditionProgressing)
+	return c != nil && c.Reason == reasonRolledOut && c.ObservedGeneration == app.Generation
 }
 
-func (p picture) phase(app *quellv1alpha1.App) quellv1alpha1.AppPhase {
+func (p picture) phase() quellv1alpha1.AppPhase {
 	switch {
 	case p.terminating:
 		return quellv1alpha1.PhaseTerminating
@@ -110,7 +132,7 @@ func (p picture) conditions(app *quellv1alpha1.App) []*metav1ac.ConditionApplyCo
 	}
 	conditions := []*metav1ac.ConditionApplyConfiguration{
 		at(quellv1alpha1.ConditionAvailable, p.available, availability(p.available)),
-		at(quellv1alpha1.ConditionProgressing, p.stalled == nil, p.progress()),
+		at(quellv1alpha1.ConditionProgressing, !p.failed, p.progress),
 		at(quellv1alpha1.ConditionReady, p.ready(), p.readiness()),
 	}
 	if p.moving != nil && p.stalled == nil && !p.terminating {
@@ -129,24 +151,16 @@ func availability(available bool) finding {
 	return finding{"MinimumReplicasUnavailable", "not enough replicas serve"}
 }
 
-func (p picture) progress() finding {
+func (p picture) readiness() finding {
 	switch {
 	case p.terminating:
-		return finding{"Terminating", "the App is being deleted"}
+		return p.progress
+	case p.ready():
+		return finding{"AllReplicasReady", "the newest generation serves with all its replicas"}
 	case p.stalled != nil:
 		return *p.stalled
 	case p.moving != nil:
 		return *p.moving
-	}
-	return finding{"RolledOut", "the newest generation is rolled out"}
-}
-
-func (p picture) readiness() finding {
-	if p.ready() {
-		return finding{"AllReplicasReady", "the newest generation serves with all its replicas"}
-	}
-	if f := p.progress(); f.reason != "RolledOut" {
-		return f
 	}
 	return availability(p.available)
 }

@@ -100,8 +100,11 @@ func refused(err error) func(*applied) {
 	}
 }
 
-func phased(phase quellv1alpha1.AppPhase) func(*quellv1alpha1.App) {
-	return func(app *quellv1alpha1.App) { app.Status.Phase, app.Status.ObservedGeneration = phase, app.Generation }
+// rolledOut is an App whose status says that this generation was rolled out.
+func rolledOut(app *quellv1alpha1.App) {
+	app.Status.Conditions = []metav1.Condition{{
+		Type: quellv1alpha1.ConditionProgressing, Status: metav1.ConditionTrue, Reason: reasonRolledOut, ObservedGeneration: app.Generation,
+	}}
 }
 
 func deleted(app *quellv1alpha1.App) {
@@ -148,7 +151,7 @@ func situations() map[string]struct {
 	situation
 	expectation
 } {
-	app, wasRunning := shop(), shop(phased(quellv1alpha1.PhaseRunning))
+	app, before := shop(), shop(rolledOut)
 	on := func(app *quellv1alpha1.App, d *appsv1.Deployment, child ...func(*applied)) situation {
 		s := situation{app: app, deployment: d}
 		if len(child) > 0 {
@@ -176,7 +179,7 @@ func situations() map[string]struct {
 		"old Pods left":               {on(app, rolling(counts(5, 3, 2, 3))), progressing(quellv1alpha1.PhaseProgressing, "3/2", "RollingOut", "")},
 		"scaling up":                  {on(app, rolling(counts(5, 1, 1, 1))), progressing(quellv1alpha1.PhaseProgressing, "1/2", "RollingOut", "")},
 		"scaling down":                {on(app, rolling(counts(5, 3, 3, 3))), progressing(quellv1alpha1.PhaseProgressing, "3/2", "RollingOut", "")},
-		"lost a replica":              {on(wasRunning, rolling(counts(5, 2, 2, 1))), progressing(quellv1alpha1.PhaseDegraded, "1/2", "ReplicasUnavailable", "")},
+		"lost a replica":              {on(before, rolling(counts(5, 2, 2, 1))), progressing(quellv1alpha1.PhaseDegraded, "1/2", "ReplicasUnavailable", "")},
 		"counts before the condition": {on(app, deployed(app, counts(5, 2, 2, 2), corev1.ConditionFalse, "ReplicaSetUpdated")), expectation{quellv1alpha1.PhaseProgressing, "2/2", "MinimumReplicasUnavailable", "", status.InProgressStatus, ""}},
 		"stuck":                       {on(app, deployed(app, counts(5, 3, 1, 2), corev1.ConditionTrue, reasonStuck)), stalled("2/2", "ProgressDeadlineExceeded", "look at its Pods")},
 		"rejected":                    {on(app, running(app), refused(invalid)), stalled("2/2", "Rejected", "spec.a: Invalid value: \"y\": is wrong too; spec.b: Invalid value")},
@@ -209,7 +212,7 @@ func TestStatusTells(t *testing.T) {
 			g.Expect(s.Ready).To(Equal(c.ready))
 			g.Expect(ready.Reason).To(Equal(c.reason))
 			g.Expect(ready.Message).To(ContainSubstring(c.message))
-			g.Expect(ready.Status == metav1.ConditionTrue).To(Equal(s.Phase == quellv1alpha1.PhaseRunning))
+			g.Expect(meta.IsStatusConditionTrue(s.Conditions, quellv1alpha1.ConditionReady)).To(Equal(s.Phase == quellv1alpha1.PhaseRunning))
 			for _, kind := range []string{quellv1alpha1.ConditionReconciling, quellv1alpha1.ConditionStalled} {
 				g.Expect(meta.IsStatusConditionTrue(s.Conditions, kind)).To(Equal(kind == c.present), kind)
 			}

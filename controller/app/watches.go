@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -115,6 +116,7 @@ func (r *Reconciler) schemaChanged(ctx context.Context, _ client.Object) []recon
 	r.status.SchemaChanged()
 	var apps quellv1alpha1.AppList
 	if err := r.Client.List(ctx, &apps); err != nil {
+		logf.FromContext(ctx).Error(err, "Apps are not looked at again although their schema changed")
 		return nil
 	}
 	requests := make([]reconcile.Request, len(apps.Items))

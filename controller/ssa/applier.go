@@ -168,6 +168,7 @@ func (c *call) run(ctx context.Context, raw []byte) error {
 		return err
 	}
 	c.record.kind, c.content = u.GetKind(), &content{object: u}
+	c.startOver()
 	if err := c.look(ctx); err != nil {
 		return err
 	}
@@ -183,6 +184,17 @@ func (c *call) run(ctx context.Context, raw []byte) error {
 		return err
 	}
 	return c.send(ctx)
+}
+
+// startOver forgets a fight when people ask for something else: they may have settled it.
+func (c *call) startOver() {
+	asked := digestOf(c.Inputs)
+	if c.opts.Subresource != "" {
+		asked = digestOf(Generation(c.Live))
+	}
+	if c.record.asked != asked {
+		c.record.asked, c.record.contention, c.record.contended = asked, brake{}, nil
+	}
 }
 
 // look makes sure that Live can be compared with and is not older than what we wrote.

@@ -15,7 +15,8 @@ type Intent struct {
 	// Live is the object as the cache has it, nil when it does not exist. It is not changed.
 	Live client.Object
 	// Inputs identifies what Desired was computed from (see Generation and Version). While it stands still, other content
-	// counts as the caller's own churn. Empty means that nothing but the generation of Live is known.
+	// counts as the caller's own churn; when it changes for an object itself, a fight with other writers starts over. Empty means
+	// that nothing but the generation of Live is known.
 	Inputs string
 	// Children is the number of objects that Desired sums up; the churn budget grows with it.
 	Children int

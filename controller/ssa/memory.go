@@ -46,6 +46,8 @@ type record struct {
 	epoch    int64
 	// contention counts how often others took content back, churn how often content changed without its inputs.
 	contention, churn brake
+	// asked identifies what people ask of the object, as of the last call; when it changes, a fight starts over.
+	asked digest
 	// contended are the reasons of the fight that the contention brake is on for.
 	contended []Reason
 }

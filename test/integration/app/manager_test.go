@@ -84,7 +84,8 @@ var _ = Describe("The manager program", Ordered, func() {
 
 	It("works under its ServiceAccount, is probed, guards its metrics, and ends with SIGTERM", func(ctx SpecContext) {
 		kubectlAs(own.Kubeconfig(), "apply", "-f", filepath.Join(configDir, "crd"))
-		Expect(clientAs(own.Config(), "test").Create(ctx, newApp("default", "shop"))).To(Succeed())
+		kubectlAs(own.Kubeconfig(), "wait", "--for=condition=Established", "crd/apps.quell.dev")
+		Eventually(ctx, func() error { return clientAs(own.Config(), "test").Create(ctx, newApp("default", "shop")) }).Should(Succeed())
 		probes, metrics := freeAddress(), freeAddress()
 		var output bytes.Buffer
 		cmd := exec.CommandContext(ctx, program, "--kubeconfig="+kubeconfig, "--leader-elect", "--leader-election-namespace=quell-system",

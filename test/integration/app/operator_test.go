@@ -150,6 +150,7 @@ func needs(r localcluster.Request, verb string) bool {
 	return r.Verb == verb
 }
 
-// unseen are rights that leave no request: admission asks for the first (a spec shows it), and the event recorder patches
-// an event that comes again for the same version of an App, which no spec can bring about at will.
-var unseen = []string{"update apps/finalizers", "patch events"}
+// unseen are rights that leave no request: where owner references are policed, admission asks for the first two before one
+// is set (specs show it), and the event recorder patches an event that comes again for the same version of an App, which
+// no spec can bring about at will.
+var unseen = []string{"update apps/finalizers", "delete deployments", "patch events"}

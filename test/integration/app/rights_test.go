@@ -23,7 +23,6 @@ var _ = Describe("The operator's ServiceAccount", func() {
 		Entry("replace an App's status", "update", "quell.dev", "apps", "status"),
 		Entry("make Pods", "create", "", "pods", ""),
 		Entry("run commands in Pods", "create", "", "pods", "exec"),
-		Entry("delete Deployments", "delete", "apps", "deployments", ""),
 		Entry("replace Deployments", "update", "apps", "deployments", ""),
 		Entry("bind roles", "create", "rbac.authorization.k8s.io", "clusterrolebindings", ""),
 		Entry("change its CRD", "patch", "apiextensions.k8s.io", "customresourcedefinitions", ""),

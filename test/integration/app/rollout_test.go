@@ -26,7 +26,7 @@ var _ = Describe("A rollout", func() {
 		for i := range 3 {
 			change(ctx, a, func(a *quellv1alpha1.App) {
 				a.Spec.Image = image + strconv.Itoa(i)
-				*a.Spec.Replicas = int32(1 + 2*(i%2))
+				*a.Spec.Replicas = int32(3 - 2*(i%2)) // at first the image alone, whose counts look right from the start
 			})
 			converge(ctx, a)
 		}

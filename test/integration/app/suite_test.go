@@ -1,7 +1,7 @@
 // Package app_test proves the App operator on a full local cluster: real controllers roll its Deployments out, it runs
 // under the rights of its own ServiceAccount, and what it writes is counted at the API server.
 //
-// QUELL_WATCH sets how long a converged cluster is watched for writes (default 20s).
+// QUELL_WATCH sets how long a converged cluster is watched for writes (default 10s).
 package app_test
 
 import (
@@ -47,6 +47,7 @@ func TestApp(t *testing.T) {
 	RegisterFailHandler(Fail)
 	SetDefaultEventuallyTimeout(patience)
 	SetDefaultEventuallyPollingInterval(pollEach)
+	EnforceDefaultTimeoutsWhenUsingContexts()
 	RunSpecs(t, "App on a real cluster")
 }
 
@@ -108,7 +109,7 @@ func watchTime() time.Duration {
 	GinkgoHelper()
 	value := os.Getenv("QUELL_WATCH")
 	if value == "" {
-		return 20 * time.Second
+		return 10 * time.Second
 	}
 	d, err := time.ParseDuration(value)
 	Expect(err).NotTo(HaveOccurred(), "QUELL_WATCH")
