@@ -17,8 +17,8 @@ type Move struct {
 	Lost []Owner
 }
 
-// Diff tells which paths changed owners from one version of an object to another, sorted by path. Fields that only an
-// undecodable entry could own are not reported.
+// Diff tells which paths changed owners from one version of an object to another, sorted by path. An owner whose entry cannot
+// be decoded in one of the two is left out: what it owns there is not known.
 func Diff(older, newer []Entry) []Move {
 	moves := map[string]*Move{}
 	collect(moves, newer, older, func(m *Move, o Owner) { m.Gained = append(m.Gained, o) })
@@ -35,7 +35,11 @@ func Diff(older, newer []Entry) []Move {
 func collect(moves map[string]*Move, entries, reference []Entry, add func(*Move, Owner)) {
 	for _, e := range entries {
 		fields := e.Fields
-		if before, ok := Find(reference, e.Owner); ok {
+		before, found := Find(reference, e.Owner)
+		if found && before.Unknown != nil {
+			continue
+		}
+		if found {
 			fields = fields.Difference(before.Fields)
 		}
 		fields.Iterate(func(p fieldpath.Path) {

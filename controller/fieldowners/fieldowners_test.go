@@ -128,6 +128,20 @@ func TestDiff(t *testing.T) {
 	}
 }
 
+func TestDiffSaysNothingOfEntriesThatCannotBeRead(t *testing.T) {
+	s := newServer(t)
+	s.must(s.apply("a", `"spec": {"replicas": 2}`))
+	broken := s.ManagedFields()
+	broken[0].FieldsV1 = nil
+	for _, moves := range [][]fieldowners.Move{
+		fieldowners.Diff(s.entries(), fieldowners.Parse(broken)), fieldowners.Diff(fieldowners.Parse(broken), s.entries()),
+	} {
+		if len(moves) != 0 {
+			t.Errorf("moves of an entry that cannot be read: %v", moves)
+		}
+	}
+}
+
 func TestParseNeverFails(t *testing.T) {
 	raw := func(s string) *metav1.FieldsV1 { f := &metav1.FieldsV1{}; f.SetRawString(s); return f }
 	cases := map[string]metav1.ManagedFieldsEntry{

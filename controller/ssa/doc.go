@@ -14,7 +14,8 @@
 //     later stay, since the API server then books all that was there on the manager "before-first-apply" as well;
 //   - the object may be gone or another one of the same name: outcomes Gone and Replaced;
 //   - the API server may not keep what was sent (pruned by the schema, changed by admission): outcome DoesNotStick
-//     with the paths, and the same content is not sent again until SchemaChanged is called;
+//     with the paths, and the same content is not sent again until SchemaChanged is called or Options.Recheck has passed;
+//   - the answer to a request may be lost: nothing that was remembered counts until the next answer;
 //   - another writer may take fields back: after a few repairs outcome Contended, with growing pauses;
 //   - the caller may produce other content on each call although nothing it depends on changed (a time, a counter):
 //     outcome SelfChurn with the paths, with growing pauses. What is held back is written when the pause ends; Result
