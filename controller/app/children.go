@@ -60,7 +60,7 @@ func desiredChildren(seen observed) []child {
 		children[1].live = seen.service
 	}
 	if wantsService(seen.app) {
-		children[1].desired = desiredService(seen.app)
+		children[1].desired, children[1].invalid = desiredService(seen.app)
 	}
 	return children
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
+	"github.com/hduolab/quell/controller/ssa"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -15,8 +16,11 @@ func wantsService(app *quellv1alpha1.App) bool {
 }
 
 // desiredService is the full apply configuration of an App's Service. The type is always said: left out, a Service would
-// keep the type that somebody else gave it.
-func desiredService(app *quellv1alpha1.App) *corev1ac.ServiceApplyConfiguration {
+// keep the type that somebody else gave it. The error is an ssa.InvalidContentError.
+func desiredService(app *quellv1alpha1.App) (*corev1ac.ServiceApplyConfiguration, error) {
+	if err := distinctPorts(app); err != nil {
+		return nil, err
+	}
 	spec := corev1ac.ServiceSpec().WithType(corev1.ServiceTypeClusterIP).WithSelector(selectorLabels(app))
 	if s := app.Spec.Service; s != nil && s.Type != "" {
 		spec.WithType(s.Type)
@@ -32,7 +36,25 @@ func desiredService(app *quellv1alpha1.App) *corev1ac.ServiceApplyConfiguration 
 		WithLabels(childLabels(app)).
 		WithAnnotations(app.Spec.CommonAnnotations).
 		WithOwnerReferences(ownerReference(app)).
-		WithSpec(spec)
+		WithSpec(spec), nil
+}
+
+// distinctPorts refuses two App ports on one Service port, which the CustomResourceDefinition cannot rule out.
+func distinctPorts(app *quellv1alpha1.App) error {
+	type number struct {
+		port     int32
+		protocol corev1.Protocol
+	}
+	taken := map[number]string{}
+	for _, p := range app.Spec.Ports {
+		n := number{servicePort(app, p), protocol(p)}
+		if other, found := taken[n]; found {
+			return &ssa.InvalidContentError{Reason: fmt.Sprintf(
+				"spec.ports %q and %q would both be port %d/%s of the Service: map one of them to another number in spec.service.ports", other, p.Name, n.port, n.protocol)}
+		}
+		taken[n] = p.Name
+	}
+	return nil
 }
 
 // servicePort is the number on which the Service listens for an App port.

@@ -51,7 +51,8 @@ var _ = Describe("An App that the API server refuses", func() {
 			s.Ports = append(s.Ports, quellv1alpha1.AppPort{Name: "admin", ContainerPort: 9090})
 			s.Service = &quellv1alpha1.AppService{Ports: []quellv1alpha1.AppServicePort{{Name: "http", Port: 80}, {Name: "admin", Port: 80}}}
 		}))
-		Expect(eventuallyCondition(ctx, a, quellv1alpha1.ConditionStalled, "Rejected")).To(And(ContainSubstring(`Service "shop"`), ContainSubstring("80")))
+		Expect(eventuallyCondition(ctx, a, quellv1alpha1.ConditionStalled, "Rejected")).To(ContainSubstring(
+			`Service "shop" was rejected: spec.ports "http" and "admin" would both be port 80/TCP of the Service: map one of them to another number in spec.service.ports`))
 	})
 
 	It("heals after a quota was raised", func(ctx SpecContext) {
