@@ -9,6 +9,7 @@ import (
 	"github.com/hduolab/quell/controller/eventfilter"
 	"github.com/hduolab/quell/controller/fieldowners"
 	"github.com/hduolab/quell/controller/ssa"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -94,6 +95,9 @@ func (r *Reconciler) applyChild(ctx context.Context, app *quellv1alpha1.App, c c
 		})
 	case c.live != nil:
 		a.Outcome, a.err = ssa.Gone, r.remove(ctx, c.live)
+	}
+	if apierrors.HasStatusCause(a.err, corev1.NamespaceTerminatingCause) {
+		a.leaving, a.err = true, nil
 	}
 	return a
 }

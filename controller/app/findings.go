@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Reasons of the conditions Reconciling, Stalled and Progressing.
@@ -46,7 +48,7 @@ func problem(app *quellv1alpha1.App, c applied) (stalled, moving *finding) {
 	case c.foreign != "":
 		return found(reasonNameTaken, "%s exists already and is not this App's: %s; rename the App, or delete that object", object, c.foreign), nil
 	case c.err != nil:
-		return refusal(object, c.err)
+		return refusal(object, c)
 	}
 	switch c.Outcome {
 	case ssa.Conflicted:
@@ -81,14 +83,49 @@ func bounded(message string) string {
 }
 
 // refusal words an error of an apply.
-func refusal(object string, err error) (stalled, moving *finding) {
+func refusal(object string, c applied) (stalled, moving *finding) {
 	switch {
-	case ssa.IsTerminal(err):
-		return found(reasonRejected, "%s was rejected: %s", object, cause(err)), nil
-	case apierrors.IsForbidden(err):
-		return found(reasonForbidden, "%s was refused by a quota, an admission policy or missing permission of the operator; its log has the API server's words", object), nil
+	case ssa.IsTerminal(c.err):
+		return found(reasonRejected, "%s was rejected: %s%s", object, cause(c.err), beside(c.live)), nil
+	case apierrors.IsForbidden(c.err):
+		return found(reasonForbidden, "%s was refused: %s", object, prohibition(c.err)), nil
 	}
 	return nil, found(reasonApplyFailed, "%s could not be applied; trying again", object)
+}
+
+// beside names who else wrote to a live object: what they left may be what ours does not fit with, such as another port of the
+// same name.
+func beside(live client.Object) string {
+	if live == nil {
+		return ""
+	}
+	var others []fieldowners.Owner
+	for _, e := range live.GetManagedFields() {
+		if e.Subresource == "" && e.Manager != ChildManager {
+			others = append(others, fieldowners.OwnerOf(&e))
+		}
+	}
+	if len(others) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; it also has fields of %s: if they are in the way, remove them or delete the object, it is made anew", fieldowners.Join(others))
+}
+
+// quota and permission are refusals that the API server words in a fixed way up to what moves.
+var (
+	quota      = regexp.MustCompile(`exceeded quota: [^\s,]+`)
+	permission = regexp.MustCompile(`cannot \w+ resource "[^"]+" in API group "[^"]*"`)
+)
+
+// prohibition words a 403 without what changes by itself, such as the use of a quota.
+func prohibition(err error) string {
+	if q := quota.FindString(err.Error()); q != "" {
+		return q
+	}
+	if p := permission.FindString(err.Error()); p != "" {
+		return "the operator " + p
+	}
+	return "forbidden by an admission policy or by missing permission of the operator; its log has the API server's words"
 }
 
 // cause is the API server's word on invalid content, field by field, sorted.
@@ -104,7 +141,7 @@ func cause(err error) string {
 	})
 	words := make([]string, len(causes))
 	for i, c := range causes {
-		words[i] = fmt.Sprintf("%s: %s", c.Field, c.Message)
+		words[i] = strings.TrimPrefix(fmt.Sprintf("%s: %s", c.Field, c.Message), ": ")
 	}
 	return strings.Join(slices.Compact(words), "; ")
 }
@@ -144,12 +181,14 @@ func healthy(children []applied, kind string) bool {
 	})
 }
 
-// rollout tells how far a Deployment is, by the rules of kubectl rollout status and kstatus.
-func rollout(app *quellv1alpha1.App, d *appsv1.Deployment) (stalled, moving *finding) {
+// rollout tells how far a Deployment is, by the rules of kubectl rollout status and kstatus. A new generation that is not
+// observed yet is no rollout if it was untouched by us and this App was rolled out: every annotation that anybody writes
+// to a Deployment makes one.
+func rollout(app *quellv1alpha1.App, d *appsv1.Deployment, untouched bool) (stalled, moving *finding) {
 	switch {
 	case d == nil:
 		return nil, found(reasonCreating, "Deployment %q is being created", app.Name)
-	case d.Status.ObservedGeneration < d.Generation:
+	case d.Status.ObservedGeneration < d.Generation && !(untouched && wasRolledOut(app)):
 		return nil, found(reasonRollingOut, "the newest generation is rolling out")
 	case isStuck(d):
 		return found(reasonStuck, "Deployment %q made no progress within its deadline; look at its Pods", d.Name), nil

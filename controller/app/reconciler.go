@@ -32,10 +32,13 @@ const (
 	// is watched: permissions, quotas, admission policies, objects of others.
 	stalledRetry = time.Minute
 	// recheck is when a child is applied again of which the cluster did not keep everything; an admission policy may be gone.
-	recheck = 10 * time.Minute
-	// settle is how long replica counts are collected before they are written without any other change.
+	recheck = 5 * time.Minute
+	// settle is how long replica counts and images are collected before they are written without any other change.
 	settle = 2 * time.Second
 )
+
+// statusLimit keeps a child that flaps from making its App's status flap as fast. A rollout has some ten transitions.
+var statusLimit = ssa.Pace{Free: 30, PerChild: 5, Window: time.Minute, Pause: 2 * time.Second, MaxPause: 30 * time.Second}
 
 // Options are what a Reconciler works with. All are required but Clock.
 type Options struct {
@@ -69,9 +72,9 @@ func New(o Options) (*Reconciler, error) {
 	status, err := ssa.NewStatusWriter(ssa.StatusOptions{
 		Options: ssa.Options{
 			Client: o.Client, Reader: o.Reader, Types: applyconfig.NewTypeConverter(scheme),
-			FieldManager: StatusManager, Clock: o.Clock,
+			FieldManager: StatusManager, Limit: statusLimit, Clock: o.Clock,
 		},
-		Details: []string{"ready", "replicas", "readyReplicas", "availableReplicas", "updatedReplicas"},
+		Details: []string{"ready", "replicas", "readyReplicas", "availableReplicas", "updatedReplicas", "images"},
 		Settle:  settle,
 	})
 	return &Reconciler{Options: o, children: children, status: status}, err

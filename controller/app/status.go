@@ -6,6 +6,7 @@ import (
 
 	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
 	quellv1alpha1ac "github.com/hduolab/quell/applyconfig/quell/v1alpha1"
+	"github.com/hduolab/quell/controller/ssa"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -60,15 +61,16 @@ func desiredStatus(seen observed, children []applied) *quellv1alpha1ac.AppApplyC
 func look(seen observed, children []applied) picture {
 	p := picture{deployment: seen.deployment, terminating: deletionPending(seen.app)}
 	var stuck, rolling *finding
+	untouched := false
 	for _, c := range children {
 		stalled, moving := problem(seen.app, c)
 		p.stalled, p.moving = first(p.stalled, stalled), first(p.moving, moving)
 		if c.kind == "Deployment" {
 			p.deployment, _ = c.current().(*appsv1.Deployment)
-			stuck, rolling = stalled, moving
+			stuck, rolling, untouched = stalled, moving, c.Outcome == ssa.Unchanged
 		}
 	}
-	stalled, moving := rollout(seen.app, p.deployment)
+	stalled, moving := rollout(seen.app, p.deployment, untouched)
 	p.stalled, p.moving = first(p.stalled, stalled), first(p.moving, moving)
 	p.available = p.deployment != nil && deploymentCondition(p.deployment, appsv1.DeploymentAvailable) == corev1.ConditionTrue
 	p.degraded = rolling == nil && moving != nil && moving.reason == reasonUnavailable && wasRolledOut(seen.app)

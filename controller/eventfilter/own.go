@@ -103,7 +103,7 @@ func (o OwnWrites) changed(older, newer client.Object) (*fieldpath.Set, error) {
 		return nil, err
 	}
 	all := comparison.Added.Union(comparison.Modified).Union(comparison.Removed)
-	return all.RecursiveDifference(metadata), nil
+	return all.RecursiveDifference(metadata).Leaves(), nil
 }
 
 // metadata is compared by sameMetadata; what is left of it moves with each write.

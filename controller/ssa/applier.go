@@ -37,6 +37,9 @@ type Options struct {
 	Contention Pace
 	// Churn paces content that changes although its inputs do not; zero means DefaultChurnPace.
 	Churn Pace
+	// Limit paces all writes to one object that a contention does not pace already, whatever their reason: what an object sums up
+	// may itself change all the time. Zero means no limit.
+	Limit Pace
 	// Recheck is when content that did not stick is tried again; zero means only after SchemaChanged, or with other content.
 	Recheck time.Duration
 	// Remember bounds the number of remembered objects; zero means DefaultRemember.
@@ -76,6 +79,11 @@ func NewApplier(o Options) (*Applier, error) {
 	}
 	if o.Churn, err = o.Churn.orDefault(DefaultChurnPace); err != nil {
 		return nil, fmt.Errorf("ssa: Options.Churn: %w", err)
+	}
+	if o.Limit != (Pace{}) {
+		if o.Limit, err = o.Limit.orDefault(DefaultChurnPace); err != nil {
+			return nil, fmt.Errorf("ssa: Options.Limit: %w", err)
+		}
 	}
 	if o.Remember == 0 {
 		o.Remember = DefaultRemember
@@ -193,7 +201,7 @@ func (c *call) startOver() {
 		asked = digestOf(Generation(c.Live))
 	}
 	if c.record.asked != asked {
-		c.record.asked, c.record.contention, c.record.contended = asked, brake{}, nil
+		c.record.asked, c.record.contention, c.record.contended, c.record.refused = asked, brake{}, nil, refusal{}
 	}
 }
 
@@ -268,7 +276,7 @@ func (c *call) owner() fieldowners.Owner {
 func (c *call) remember(version string) {
 	r := c.record
 	r.known, r.version, r.sent, r.content = true, version, c.sent, c.digest
-	r.inputs, r.epoch, r.unsticky, r.doubt = digestOf(c.inputs), c.epoch.Load(), nil, false
+	r.inputs, r.epoch, r.unsticky, r.doubt, r.refused = digestOf(c.inputs), c.epoch.Load(), nil, false, refusal{}
 	if c.pending {
 		r.version = ""
 	}

@@ -46,11 +46,38 @@ func differingValues(c *content, live *typed.TypedValue) (*fieldpath.Set, error)
 	}
 	differing := fieldpath.NewSet()
 	comparison.Added.Union(comparison.Modified).Leaves().Difference(unowned).Iterate(func(p fieldpath.Path) {
-		if !isZero(at(c.typed.AsValue(), p)) || !isZero(at(extracted.AsValue(), p)) {
+		if !isKept(at(c.typed.AsValue(), p), at(extracted.AsValue(), p)) {
 			differing.Insert(p)
 		}
 	})
 	return differing, nil
+}
+
+// isKept reports whether live says what was wanted. Within an atomic map or list the API server may have added defaults, as it
+// would again; another writer that adds something to it takes it over, which shows in managedFields.
+func isKept(wanted, live value.Value) bool {
+	switch {
+	case isZero(wanted):
+		return isZero(live)
+	case isZero(live):
+		return false
+	case wanted.IsMap() && live.IsMap():
+		kept := true
+		wanted.AsMap().Iterate(func(key string, v value.Value) bool {
+			field, _ := live.AsMap().Get(key)
+			kept = isKept(v, field)
+			return kept
+		})
+		return kept
+	case wanted.IsList() && live.IsList():
+		w, l := wanted.AsList(), live.AsList()
+		kept := w.Length() == l.Length()
+		for i := 0; kept && i < w.Length(); i++ {
+			kept = isKept(w.At(i), l.At(i))
+		}
+		return kept
+	}
+	return value.Equals(wanted, live)
 }
 
 // isZero reports whether v is an empty map, list or string, false, 0, null or nothing.

@@ -64,12 +64,23 @@ func (c *call) holdBack() bool {
 		}
 	}
 	switch {
+	case c.record.refused.digest == c.digest:
+		return false
 	case c.inPlaceBefore():
 		return c.fight()
 	case c.record.known && c.record.inputs == digestOf(c.inputs):
 		c.result.Outcome, c.result.RetryAfter = SelfChurn, c.record.churn.pass(c.opts.Churn, c.Children, c.now)
 	}
-	return c.result.RetryAfter > 0
+	return c.result.Held() || c.throttle()
+}
+
+// throttle holds back what Options.Limit does not allow.
+func (c *call) throttle() bool {
+	if c.opts.Limit == (Pace{}) {
+		return false
+	}
+	c.result.Outcome, c.result.RetryAfter = Throttled, c.record.limit.pass(c.opts.Limit, c.Children, c.now)
+	return c.result.Held()
 }
 
 // fight asks for the repair of what others took back, and notes what the fight is about: the answer stays the same while the

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
+	"github.com/hduolab/quell/controller/fieldowners"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -44,8 +45,10 @@ type record struct {
 	// unsticky are the paths of content that the API server does not keep, under schema epoch.
 	unsticky []Reason
 	epoch    int64
-	// contention counts how often others took content back, churn how often content changed without its inputs.
-	contention, churn brake
+	// contention counts how often others took content back, churn how often content changed without its inputs, limit all writes.
+	contention, churn, limit brake
+	// refused is the last content that was refused.
+	refused refusal
 	// asked identifies what people ask of the object, as of the last call; when it changes, a fight starts over.
 	asked digest
 	// contended are the reasons of the fight that the contention brake is on for.
@@ -86,4 +89,13 @@ func (m *memory) of(uid types.UID) *record {
 func (m *memory) forget(uid types.UID) {
 	m.records.Remove(uid)
 	m.answers.Remove(uid)
+}
+
+// refusal is content that the API server refused, with its answer: conflicts, or an error that no retry can heal.
+type refusal struct {
+	digest    digest
+	conflicts []fieldowners.Conflict
+	answer    error
+	// again paces asking again.
+	again brake
 }

@@ -18,7 +18,7 @@ var (
 	}, []string{"kind", "subresource"})
 	heldTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "quell_ssa_held_total",
-		Help: "Calls whose result is to be looked at again after a pause, by kind, subresource and cause (Contended, SelfChurn, Settling or DoesNotStick).",
+		Help: "Calls whose result is to be looked at again after a pause, by kind, subresource and cause (Contended, Conflicted, SelfChurn, Throttled, Settling or DoesNotStick).",
 	}, []string{"kind", "subresource", "cause"})
 	strippedCache = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "quell_ssa_cache_without_managed_fields",

@@ -34,6 +34,8 @@ const (
 	Contended Outcome = "Contended"
 	// SelfChurn: the content changes although its inputs do not; nothing is sent until RetryAfter has passed.
 	SelfChurn Outcome = "SelfChurn"
+	// Throttled: the object is written more often than Options.Limit allows; nothing is sent until RetryAfter has passed.
+	Throttled Outcome = "Throttled"
 	// Settling: only details changed shortly after the last write; nothing is sent until RetryAfter has passed.
 	Settling Outcome = "Settling"
 	// Conflicted: other managers own fields with other values and the call was not to force; nothing was written.

@@ -19,6 +19,9 @@ import (
 
 // send applies the content and judges the API server's answer.
 func (c *call) send(ctx context.Context) error {
+	if known, err := c.refusedBefore(); known {
+		return err
+	}
 	c.prepare()
 	c.record.doubt, c.record.last = true, c.digest
 	start := c.opts.Clock.Now()
@@ -78,6 +81,7 @@ func (c *call) refused(ctx context.Context, err error) error {
 	switch {
 	case len(conflicts) > 0:
 		c.record.doubt = false
+		c.noteRefusal(conflicts, nil)
 		c.result.Outcome, c.result.RetryAfter, c.result.Conflicts = Conflicted, 0, conflicts
 		return nil
 	case c.isNotFound(err) && !c.isThere(ctx), isOtherUID(err):
@@ -87,7 +91,37 @@ func (c *call) refused(ctx context.Context, err error) error {
 		c.result = Result{Outcome: Gone}
 		return nil
 	}
-	return fmt.Errorf("apply %s %q as %q: %w", c.record.kind, c.object.GetName(), c.opts.FieldManager, c.explain(err))
+	err = fmt.Errorf("apply %s %q as %q: %w", c.record.kind, c.object.GetName(), c.opts.FieldManager, c.explain(err))
+	if IsTerminal(err) {
+		c.noteRefusal(nil, err)
+	}
+	return err
+}
+
+// noteRefusal remembers that this content was refused.
+func (c *call) noteRefusal(conflicts []fieldowners.Conflict, answer error) {
+	r := &c.record.refused
+	if r.digest != c.digest {
+		*r = refusal{digest: c.digest}
+	}
+	r.conflicts, r.answer = conflicts, answer
+}
+
+// refusedBefore answers as the API server did when it refused this content, until it is time to ask again: whatever wakes the
+// caller meanwhile, the answer would be the same. A call that forces is not held by conflicts.
+func (c *call) refusedBefore() (bool, error) {
+	r := &c.record.refused
+	if r.digest != c.digest || r.answer == nil && !c.Unforced {
+		return false, nil
+	}
+	wait := r.again.pass(c.opts.Contention, 0, c.now)
+	if wait == 0 {
+		return false, nil
+	}
+	if r.answer == nil {
+		c.result.Outcome, c.result.RetryAfter, c.result.Conflicts = Conflicted, wait, r.conflicts
+	}
+	return true, r.answer
 }
 
 // isNotFound reports whether the object itself is missing, as opposed to its resource, its subresource or its namespace. The
