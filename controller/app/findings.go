@@ -188,7 +188,7 @@ func rollout(app *quellv1alpha1.App, d *appsv1.Deployment, untouched bool) (stal
 	switch {
 	case d == nil:
 		return nil, found(reasonCreating, "Deployment %q is being created", app.Name)
-	case d.Status.ObservedGeneration < d.Generation && !(untouched && wasRolledOut(app)):
+	case d.Status.ObservedGeneration < d.Generation && (!untouched || !wasRolledOut(app)):
 		return nil, found(reasonRollingOut, "the newest generation is rolling out")
 	case isStuck(d):
 		return found(reasonStuck, "Deployment %q made no progress within its deadline; look at its Pods", d.Name), nil
