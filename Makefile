@@ -22,7 +22,8 @@ help: ## list the targets
 
 .PHONY: run
 run: ## start a local Kubernetes with the operator and a sample App; CLUSTER=current takes kubectl's current context
-	go run ./test/run $(if $(CLUSTER),--cluster=$(CLUSTER))
+	@go build -o bin/test-run ./test/run
+	@exec bin/test-run $(if $(CLUSTER),--cluster=$(CLUSTER))
 
 .PHONY: storm
 storm: ## count what an operator writes that stamps its status on every reconcile, and what Quell writes, in four minutes
@@ -85,6 +86,8 @@ generate: $(CONTROLLER_GEN) ## generate deep copies, apply configurations, CRDs 
 
 .PHONY: image
 image: ## build the operator's container image, named by IMAGE
+	@$(CONTAINER_TOOL) version >/dev/null || { echo "$(CONTAINER_TOOL) does not answer: start it, or name another with CONTAINER_TOOL=podman or buildah"; exit 1; }
+	@echo "building the program, with no path of this machine in it: everything is compiled anew, once, for some minutes"
 	GOOS=linux go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/image/manager ./cmd/manager
 	$(CONTAINER_TOOL) build --platform linux/$$(go env GOARCH) -t $(IMAGE) .
 

@@ -2,19 +2,22 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/hduolab/quell/controller/app"
 	"github.com/hduolab/quell/test/localcluster"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -102,7 +105,8 @@ func currentContext(files *clientcmd.ClientConfigLoadingRules) (string, *rest.Co
 	}
 	name := merged.CurrentContext
 	if name == "" {
-		return "", nil, errors.New("the kubeconfig has no current context: choose one with 'kubectl config use-context', or leave out --cluster=current")
+		return "", nil, fmt.Errorf("no current context in %s: choose one with 'kubectl config use-context', or leave out --cluster=current",
+			strings.Join(files.GetLoadingPrecedence(), ", "))
 	}
 	config, err := clientcmd.NewNonInteractiveClientConfig(*merged, name, &clientcmd.ConfigOverrides{}, files).ClientConfig()
 	if err != nil {
@@ -128,6 +132,9 @@ func (s *session) tellRemains() {
 // install is the second step.
 func (s *session) install(ctx context.Context) error {
 	s.step("installing the CustomResourceDefinition and the RBAC rules")
+	if err := s.standAlone(ctx); err != nil {
+		return err
+	}
 	apply := []string{"apply", "--server-side"}
 	for _, path := range []string{"manager/namespace.yaml", "crd", "rbac"} {
 		apply = append(apply, "-f", filepath.Join(s.root, "config", path))
@@ -136,6 +143,22 @@ func (s *session) install(ctx context.Context) error {
 		return err
 	}
 	return s.run(ctx, "wait", "--for=condition=Established", "--timeout=1m", "crd/apps.quell.dev")
+}
+
+// standAlone refuses to start beside an operator that leads already: ours would wait, and that one do the work.
+func (s *session) standAlone(ctx context.Context) error {
+	lease := &coordinationv1.Lease{}
+	err := s.cluster.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "quell-manager"}, lease)
+	if err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	holder, renewed := ptr.Deref(lease.Spec.HolderIdentity, ""), ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{})
+	lapses := renewed.Add(time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second)
+	if holder == "" || time.Now().After(lapses) {
+		return nil
+	}
+	return fmt.Errorf("the operator runs in this cluster already: %s holds Lease %s/%s; stop it, or if it was killed try again in %s",
+		holder, namespace, lease.Name, time.Until(lapses).Round(time.Second))
 }
 
 // run runs kubectl. Its output is shown only when it fails.

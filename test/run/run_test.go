@@ -106,6 +106,10 @@ func TestLocalTwiceAtOnce(t *testing.T) {
 	kubeconfig := group(g, kept, `export KUBECONFIG=(\S+)`)
 	g.Expect(readyReplicas(t, kubeconfig)).To(BeEquivalentTo(2))
 
+	beside := start(t, kubeconfig, "--cluster=current", "--once")
+	g.Eventually(beside, limit).Should(gexec.Exit(1))
+	g.Expect(beside.Err).To(gbytes.Say("the operator runs in this cluster already: .* holds Lease quell-system/quell-manager"))
+
 	kept.Interrupt()
 	g.Eventually(kept, limit).Should(gexec.Exit(0))
 	g.Expect(string(kept.Out.Contents())).To(MatchRegexp(`\nstopping the operator\nstopped the operator\nstopping the cluster\nstopped the cluster\n$`))
@@ -244,5 +248,5 @@ func tokenIsRenewed(t *testing.T, c *localcluster.Cluster) {
 }
 
 func TestWithoutAContextNothingIsGuessed(t *testing.T) {
-	expectFailure(t, start(t, write(t, "apiVersion: v1\nkind: Config\n"), "--cluster=current"), "has no current context")
+	expectFailure(t, start(t, write(t, "apiVersion: v1\nkind: Config\n"), "--cluster=current"), "no current context in ")
 }

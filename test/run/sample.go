@@ -21,7 +21,7 @@ func (s *session) applySample(ctx context.Context) error {
 		return err
 	}
 	s.step("applying the sample and waiting for App %s to be Ready", key)
-	if err := s.run(ctx, "apply", "--server-side", "-f", s.sample); err != nil {
+	if err := s.run(ctx, "apply", "--server-side", "--force-conflicts", "-f", s.sample); err != nil {
 		return err
 	}
 	if err := s.awaitReady(ctx, key); err != nil {

@@ -65,6 +65,7 @@ const (
 
 // AppSpec is what the application team asks for.
 // +kubebuilder:validation:XValidation:rule="!has(self.service) || !has(self.service.ports) || self.service.ports.all(s, has(self.ports) && self.ports.exists(p, p.name == s.name))",message="each service.ports[].name must be the name of an entry in spec.ports; add that port or correct the name"
+// +kubebuilder:validation:XValidation:rule="[self.?livenessProbe.?httpGet.?port, self.?livenessProbe.?tcpSocket.?port, self.?readinessProbe.?httpGet.?port, self.?readinessProbe.?tcpSocket.?port, self.?startupProbe.?httpGet.?port, self.?startupProbe.?tcpSocket.?port].all(o, !o.hasValue() || type(o.value()) != string || (has(self.ports) && self.ports.exists(p, p.name == o.value())))",message="a probe names a port that is not in spec.ports; add that port, correct the name, or give the number"
 type AppSpec struct {
 	// image is the container image of the application, for example registry.example.com/team/app:1.2.3.
 	// +kubebuilder:validation:MinLength=1
