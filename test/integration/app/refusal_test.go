@@ -20,7 +20,7 @@ import (
 
 // calm is how long no request may come for an App that waits for a person: its next look is a minute after the last, while
 // the work queue's back-off begins with milliseconds.
-const calm = 10 * time.Second
+const calm = 6 * time.Second
 
 var _ = Describe("An App that the API server refuses", func() {
 	It("says which field is wrong, keeps what serves, and is not retried hotly", func(ctx SpecContext) {

@@ -1,7 +1,7 @@
 // Package app_test proves the App operator on a full local cluster: real controllers roll its Deployments out, it runs
 // under the rights of its own ServiceAccount, and what it writes is counted at the API server.
 //
-// QUELL_WATCH sets how long a converged cluster is watched for writes (default 10s).
+// QUELL_WATCH sets how long a converged cluster is watched for writes (default 6s).
 package app_test
 
 import (
@@ -109,7 +109,7 @@ func watchTime() time.Duration {
 	GinkgoHelper()
 	value := os.Getenv("QUELL_WATCH")
 	if value == "" {
-		return 10 * time.Second
+		return 6 * time.Second
 	}
 	d, err := time.ParseDuration(value)
 	Expect(err).NotTo(HaveOccurred(), "QUELL_WATCH")
