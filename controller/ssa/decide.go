@@ -65,7 +65,9 @@ func (c *call) holdBack() bool {
 	}
 	switch {
 	case c.record.refused.digest == c.digest:
-		return false
+		return false // send knows when to ask again
+	case c.record.doubt:
+		return false // what differs may be our own doing
 	case c.inPlaceBefore():
 		return c.fight()
 	case c.record.known && c.record.inputs == digestOf(c.inputs):
