@@ -11,6 +11,7 @@ import (
 	"github.com/hduolab/quell/controller/fieldowners"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/clock"
@@ -99,7 +100,7 @@ func NewApplier(o Options) (*Applier, error) {
 // became of it is in the Result. An error means that the request was refused or its fate is unknown; IsTerminal tells
 // whether trying again is pointless.
 func (a *Applier) Apply(ctx context.Context, in Intent) (Result, error) {
-	return a.apply(ctx, in, plain)
+	return a.apply(ctx, in, finish{})
 }
 
 // SchemaChanged makes content that did not stick be tried again; call it when the kind's schema or an admission policy
@@ -111,8 +112,6 @@ type finish struct {
 	complete func(u *unstructured.Unstructured, live client.Object, now time.Time) error
 	settle   func(c *call) time.Duration
 }
-
-var plain = finish{}
 
 // call is one Apply on its way.
 type call struct {
@@ -140,11 +139,11 @@ func (a *Applier) apply(ctx context.Context, in Intent, f finish) (Result, error
 		return Result{}, err
 	}
 	c := &call{Applier: a, Intent: in, finish: f, sent: sent, now: a.opts.Clock.Now()}
+	var uid types.UID
 	if in.Live != nil {
-		c.record = a.memory.of(in.Live.GetUID())
-	} else {
-		c.record = a.memory.of("")
+		uid = in.Live.GetUID()
 	}
+	c.record = a.memory.of(uid)
 	defer c.record.Unlock()
 	if c.remembered() {
 		c.result = Result{Outcome: Unchanged, Object: in.Live}

@@ -72,18 +72,24 @@ func newMemory(size int) (*memory, error) {
 
 // of returns the record of an object, locked. An object without a UID, one that does not exist yet, has a fresh one.
 func (m *memory) of(uid types.UID) *record {
-	r, known := &record{}, false
-	if uid != "" {
-		r, known = m.records.Get(uid)
-	}
-	if !known && uid != "" {
+	r, known := m.records.Get(uid)
+	if !known {
 		r = &record{}
-		if raced, found, _ := m.records.PeekOrAdd(uid, r); found {
+		if raced, found := m.add(uid, r); found {
 			r = raced
 		}
 	}
 	r.Lock()
 	return r
+}
+
+// add remembers a new record, unless there is one by now, which it returns. What does not exist yet is not remembered.
+func (m *memory) add(uid types.UID, r *record) (*record, bool) {
+	if uid == "" {
+		return nil, false
+	}
+	raced, found, _ := m.records.PeekOrAdd(uid, r)
+	return raced, found
 }
 
 func (m *memory) forget(uid types.UID) {
