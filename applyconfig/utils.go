@@ -18,18 +18,66 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 	// Group=quell.dev, Version=v1alpha1
 	case v1alpha1.SchemeGroupVersion.WithKind("App"):
 		return &quellv1alpha1.AppApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AppAutoscaling"):
+		return &quellv1alpha1.AppAutoscalingApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AppChild"):
+		return &quellv1alpha1.AppChildApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AppConfigFiles"):
+		return &quellv1alpha1.AppConfigFilesApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AppContainer"):
+		return &quellv1alpha1.AppContainerApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AppDefaults"):
+		return &quellv1alpha1.AppDefaultsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AppEndpoint"):
+		return &quellv1alpha1.AppEndpointApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AppExtraPort"):
+		return &quellv1alpha1.AppExtraPortApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AppHTTPRoute"):
+		return &quellv1alpha1.AppHTTPRouteApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AppIngress"):
+		return &quellv1alpha1.AppIngressApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AppIngressHost"):
+		return &quellv1alpha1.AppIngressHostApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AppIngressPath"):
+		return &quellv1alpha1.AppIngressPathApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AppNetworkEgress"):
+		return &quellv1alpha1.AppNetworkEgressApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AppNetworkIngress"):
+		return &quellv1alpha1.AppNetworkIngressApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AppNetworkPeer"):
+		return &quellv1alpha1.AppNetworkPeerApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AppNetworkPolicy"):
+		return &quellv1alpha1.AppNetworkPolicyApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AppPodDisruptionBudget"):
+		return &quellv1alpha1.AppPodDisruptionBudgetApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AppPort"):
 		return &quellv1alpha1.AppPortApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AppRouteHeader"):
+		return &quellv1alpha1.AppRouteHeaderApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AppRouteMatch"):
+		return &quellv1alpha1.AppRouteMatchApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AppRouteParent"):
+		return &quellv1alpha1.AppRouteParentApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AppRouteRule"):
+		return &quellv1alpha1.AppRouteRuleApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AppService"):
 		return &quellv1alpha1.AppServiceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AppServiceAccount"):
+		return &quellv1alpha1.AppServiceAccountApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AppServicePort"):
 		return &quellv1alpha1.AppServicePortApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AppSpec"):
 		return &quellv1alpha1.AppSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AppStatus"):
 		return &quellv1alpha1.AppStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AppVolume"):
+		return &quellv1alpha1.AppVolumeApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ConflictPolicy"):
 		return &quellv1alpha1.ConflictPolicyApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ConflictRule"):
+		return &quellv1alpha1.ConflictRuleApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("FieldConflict"):
+		return &quellv1alpha1.FieldConflictApplyConfiguration{}
 
 	}
 	return nil

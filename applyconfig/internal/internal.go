@@ -41,48 +41,73 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: status
       type:
         namedType: com.github.hduolab.quell.api.quell.v1alpha1.AppStatus
-- name: com.github.hduolab.quell.api.quell.v1alpha1.AppPhase
-  scalar: string
-- name: com.github.hduolab.quell.api.quell.v1alpha1.AppPort
+- name: com.github.hduolab.quell.api.quell.v1alpha1.AppAutoscaling
   map:
     fields:
-    - name: containerPort
+    - name: behavior
+      type:
+        namedType: io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerBehavior
+    - name: cpuUtilization
       type:
         scalar: numeric
-    - name: name
+    - name: maxReplicas
       type:
-        scalar: string
-    - name: protocol
+        scalar: numeric
+    - name: memoryUtilization
       type:
-        namedType: io.k8s.api.core.v1.Protocol
-      default: TCP
-- name: com.github.hduolab.quell.api.quell.v1alpha1.AppService
-  map:
-    fields:
-    - name: mode
-      type:
-        namedType: com.github.hduolab.quell.api.quell.v1alpha1.ServiceMode
-    - name: ports
+        scalar: numeric
+    - name: metrics
       type:
         list:
           elementType:
-            namedType: com.github.hduolab.quell.api.quell.v1alpha1.AppServicePort
-          elementRelationship: associative
-          keys:
-          - name
-    - name: type
+            namedType: io.k8s.api.autoscaling.v2.MetricSpec
+          elementRelationship: atomic
+    - name: minReplicas
       type:
-        namedType: io.k8s.api.core.v1.ServiceType
-- name: com.github.hduolab.quell.api.quell.v1alpha1.AppServicePort
+        scalar: numeric
+    elementRelationship: separable
+- name: com.github.hduolab.quell.api.quell.v1alpha1.AppChild
   map:
     fields:
+    - name: generation
+      type:
+        scalar: numeric
+    - name: kind
+      type:
+        scalar: string
     - name: name
       type:
         scalar: string
-    - name: port
+    - name: ready
       type:
-        scalar: numeric
-- name: com.github.hduolab.quell.api.quell.v1alpha1.AppSpec
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ConditionStatus
+    - name: reason
+      type:
+        scalar: string
+    elementRelationship: separable
+- name: com.github.hduolab.quell.api.quell.v1alpha1.AppConfigFiles
+  map:
+    fields:
+    - name: configMap
+      type:
+        scalar: string
+    - name: mountPath
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+    - name: onChange
+      type:
+        namedType: com.github.hduolab.quell.api.quell.v1alpha1.ConfigChange
+    - name: secret
+      type:
+        scalar: string
+    - name: subPath
+      type:
+        scalar: string
+    elementRelationship: separable
+- name: com.github.hduolab.quell.api.quell.v1alpha1.AppContainer
   map:
     fields:
     - name: args
@@ -97,19 +122,6 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             scalar: string
           elementRelationship: atomic
-    - name: commonAnnotations
-      type:
-        map:
-          elementType:
-            scalar: string
-    - name: commonLabels
-      type:
-        map:
-          elementType:
-            scalar: string
-    - name: conflictPolicy
-      type:
-        namedType: com.github.hduolab.quell.api.quell.v1alpha1.ConflictPolicy
     - name: env
       type:
         list:
@@ -130,17 +142,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: imagePullPolicy
       type:
         namedType: io.k8s.api.core.v1.PullPolicy
-    - name: imagePullSecrets
+    - name: name
       type:
-        list:
-          elementType:
-            namedType: io.k8s.api.core.v1.LocalObjectReference
-          elementRelationship: associative
-          keys:
-          - name
-    - name: livenessProbe
-      type:
-        namedType: io.k8s.api.core.v1.Probe
+        scalar: string
     - name: ports
       type:
         list:
@@ -152,6 +156,509 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: readinessProbe
       type:
         namedType: io.k8s.api.core.v1.Probe
+    - name: resources
+      type:
+        namedType: io.k8s.api.core.v1.ResourceRequirements
+    - name: securityContext
+      type:
+        namedType: io.k8s.api.core.v1.SecurityContext
+    - name: startupProbe
+      type:
+        namedType: io.k8s.api.core.v1.Probe
+    - name: volumeMounts
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.api.core.v1.VolumeMount
+          elementRelationship: associative
+          keys:
+          - mountPath
+    - name: workingDir
+      type:
+        scalar: string
+    elementRelationship: separable
+- name: com.github.hduolab.quell.api.quell.v1alpha1.AppDefaults
+  map:
+    fields:
+    - name: security
+      type:
+        namedType: com.github.hduolab.quell.api.quell.v1alpha1.SecurityDefault
+    - name: topologySpread
+      type:
+        namedType: com.github.hduolab.quell.api.quell.v1alpha1.SpreadDefault
+    elementRelationship: separable
+- name: com.github.hduolab.quell.api.quell.v1alpha1.AppEndpoint
+  map:
+    fields:
+    - name: scope
+      type:
+        namedType: com.github.hduolab.quell.api.quell.v1alpha1.EndpointScope
+    - name: uri
+      type:
+        scalar: string
+    elementRelationship: separable
+- name: com.github.hduolab.quell.api.quell.v1alpha1.AppExtraPort
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+    - name: port
+      type:
+        scalar: numeric
+    - name: protocol
+      type:
+        namedType: io.k8s.api.core.v1.Protocol
+    - name: targetPort
+      type:
+        namedType: io.k8s.apimachinery.pkg.util.intstr.IntOrString
+    elementRelationship: separable
+- name: com.github.hduolab.quell.api.quell.v1alpha1.AppHTTPRoute
+  map:
+    fields:
+    - name: annotations
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: hostnames
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: parentRefs
+      type:
+        list:
+          elementType:
+            namedType: com.github.hduolab.quell.api.quell.v1alpha1.AppRouteParent
+          elementRelationship: atomic
+    - name: rules
+      type:
+        list:
+          elementType:
+            namedType: com.github.hduolab.quell.api.quell.v1alpha1.AppRouteRule
+          elementRelationship: atomic
+    elementRelationship: separable
+- name: com.github.hduolab.quell.api.quell.v1alpha1.AppIngress
+  map:
+    fields:
+    - name: annotations
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: className
+      type:
+        scalar: string
+    - name: hosts
+      type:
+        list:
+          elementType:
+            namedType: com.github.hduolab.quell.api.quell.v1alpha1.AppIngressHost
+          elementRelationship: associative
+          keys:
+          - host
+    - name: tls
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.api.networking.v1.IngressTLS
+          elementRelationship: atomic
+    elementRelationship: separable
+- name: com.github.hduolab.quell.api.quell.v1alpha1.AppIngressHost
+  map:
+    fields:
+    - name: host
+      type:
+        scalar: string
+    - name: paths
+      type:
+        list:
+          elementType:
+            namedType: com.github.hduolab.quell.api.quell.v1alpha1.AppIngressPath
+          elementRelationship: associative
+          keys:
+          - path
+    elementRelationship: separable
+- name: com.github.hduolab.quell.api.quell.v1alpha1.AppIngressPath
+  map:
+    fields:
+    - name: path
+      type:
+        scalar: string
+    - name: pathType
+      type:
+        namedType: io.k8s.api.networking.v1.PathType
+    - name: port
+      type:
+        scalar: string
+    elementRelationship: separable
+- name: com.github.hduolab.quell.api.quell.v1alpha1.AppNetworkEgress
+  map:
+    fields:
+    - name: to
+      type:
+        list:
+          elementType:
+            namedType: com.github.hduolab.quell.api.quell.v1alpha1.AppNetworkPeer
+          elementRelationship: atomic
+    elementRelationship: separable
+- name: com.github.hduolab.quell.api.quell.v1alpha1.AppNetworkIngress
+  map:
+    fields:
+    - name: from
+      type:
+        list:
+          elementType:
+            namedType: com.github.hduolab.quell.api.quell.v1alpha1.AppNetworkPeer
+          elementRelationship: atomic
+    - name: ports
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    elementRelationship: separable
+- name: com.github.hduolab.quell.api.quell.v1alpha1.AppNetworkPeer
+  map:
+    fields:
+    - name: app
+      type:
+        scalar: string
+    - name: cidr
+      type:
+        scalar: string
+    - name: namespace
+      type:
+        scalar: string
+    - name: namespaceSelector
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
+    elementRelationship: separable
+- name: com.github.hduolab.quell.api.quell.v1alpha1.AppNetworkPolicy
+  map:
+    fields:
+    - name: egress
+      type:
+        namedType: com.github.hduolab.quell.api.quell.v1alpha1.AppNetworkEgress
+    - name: ingress
+      type:
+        namedType: com.github.hduolab.quell.api.quell.v1alpha1.AppNetworkIngress
+    elementRelationship: separable
+- name: com.github.hduolab.quell.api.quell.v1alpha1.AppPhase
+  scalar: string
+- name: com.github.hduolab.quell.api.quell.v1alpha1.AppPodDisruptionBudget
+  map:
+    fields:
+    - name: maxUnavailable
+      type:
+        namedType: io.k8s.apimachinery.pkg.util.intstr.IntOrString
+    - name: minAvailable
+      type:
+        namedType: io.k8s.apimachinery.pkg.util.intstr.IntOrString
+    - name: unhealthyPodEvictionPolicy
+      type:
+        namedType: io.k8s.api.policy.v1.UnhealthyPodEvictionPolicyType
+    elementRelationship: separable
+- name: com.github.hduolab.quell.api.quell.v1alpha1.AppPort
+  map:
+    fields:
+    - name: containerPort
+      type:
+        scalar: numeric
+    - name: name
+      type:
+        scalar: string
+    - name: protocol
+      type:
+        namedType: io.k8s.api.core.v1.Protocol
+      default: TCP
+- name: com.github.hduolab.quell.api.quell.v1alpha1.AppRouteHeader
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+    - name: value
+      type:
+        scalar: string
+    elementRelationship: separable
+- name: com.github.hduolab.quell.api.quell.v1alpha1.AppRouteMatch
+  map:
+    fields:
+    - name: headers
+      type:
+        list:
+          elementType:
+            namedType: com.github.hduolab.quell.api.quell.v1alpha1.AppRouteHeader
+          elementRelationship: associative
+          keys:
+          - name
+    - name: method
+      type:
+        scalar: string
+    - name: path
+      type:
+        scalar: string
+    - name: pathType
+      type:
+        scalar: string
+    elementRelationship: separable
+- name: com.github.hduolab.quell.api.quell.v1alpha1.AppRouteParent
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+    - name: namespace
+      type:
+        scalar: string
+    - name: sectionName
+      type:
+        scalar: string
+    elementRelationship: separable
+- name: com.github.hduolab.quell.api.quell.v1alpha1.AppRouteRule
+  map:
+    fields:
+    - name: matches
+      type:
+        list:
+          elementType:
+            namedType: com.github.hduolab.quell.api.quell.v1alpha1.AppRouteMatch
+          elementRelationship: atomic
+    - name: port
+      type:
+        scalar: string
+    elementRelationship: separable
+- name: com.github.hduolab.quell.api.quell.v1alpha1.AppService
+  map:
+    fields:
+    - name: annotations
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: externalTrafficPolicy
+      type:
+        namedType: io.k8s.api.core.v1.ServiceExternalTrafficPolicy
+    - name: extraPorts
+      type:
+        list:
+          elementType:
+            namedType: com.github.hduolab.quell.api.quell.v1alpha1.AppExtraPort
+          elementRelationship: associative
+          keys:
+          - name
+    - name: internalTrafficPolicy
+      type:
+        namedType: io.k8s.api.core.v1.ServiceInternalTrafficPolicy
+    - name: mode
+      type:
+        namedType: com.github.hduolab.quell.api.quell.v1alpha1.ServiceMode
+    - name: ports
+      type:
+        list:
+          elementType:
+            namedType: com.github.hduolab.quell.api.quell.v1alpha1.AppServicePort
+          elementRelationship: associative
+          keys:
+          - name
+    - name: sessionAffinity
+      type:
+        namedType: io.k8s.api.core.v1.ServiceAffinity
+    - name: trafficDistribution
+      type:
+        scalar: string
+    - name: type
+      type:
+        namedType: io.k8s.api.core.v1.ServiceType
+    elementRelationship: separable
+- name: com.github.hduolab.quell.api.quell.v1alpha1.AppServiceAccount
+  map:
+    fields:
+    - name: annotations
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: automount
+      type:
+        scalar: boolean
+    - name: create
+      type:
+        scalar: boolean
+    - name: name
+      type:
+        scalar: string
+    elementRelationship: separable
+- name: com.github.hduolab.quell.api.quell.v1alpha1.AppServicePort
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+    - name: port
+      type:
+        scalar: numeric
+    elementRelationship: separable
+- name: com.github.hduolab.quell.api.quell.v1alpha1.AppSpec
+  map:
+    fields:
+    - name: affinity
+      type:
+        namedType: __untyped_atomic_
+    - name: args
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: autoscaling
+      type:
+        namedType: com.github.hduolab.quell.api.quell.v1alpha1.AppAutoscaling
+    - name: command
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: commonAnnotations
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: commonLabels
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: configFiles
+      type:
+        list:
+          elementType:
+            namedType: com.github.hduolab.quell.api.quell.v1alpha1.AppConfigFiles
+          elementRelationship: associative
+          keys:
+          - name
+    - name: conflictPolicy
+      type:
+        namedType: com.github.hduolab.quell.api.quell.v1alpha1.ConflictPolicy
+    - name: defaults
+      type:
+        namedType: com.github.hduolab.quell.api.quell.v1alpha1.AppDefaults
+    - name: dnsConfig
+      type:
+        namedType: io.k8s.api.core.v1.PodDNSConfig
+    - name: dnsPolicy
+      type:
+        namedType: io.k8s.api.core.v1.DNSPolicy
+    - name: env
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.api.core.v1.EnvVar
+          elementRelationship: associative
+          keys:
+          - name
+    - name: envFrom
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.api.core.v1.EnvFromSource
+          elementRelationship: atomic
+    - name: hostAliases
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.api.core.v1.HostAlias
+          elementRelationship: associative
+          keys:
+          - ip
+    - name: httpRoute
+      type:
+        namedType: com.github.hduolab.quell.api.quell.v1alpha1.AppHTTPRoute
+    - name: image
+      type:
+        scalar: string
+    - name: imagePullPolicy
+      type:
+        namedType: io.k8s.api.core.v1.PullPolicy
+    - name: imagePullSecrets
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.api.core.v1.LocalObjectReference
+          elementRelationship: associative
+          keys:
+          - name
+    - name: ingress
+      type:
+        namedType: com.github.hduolab.quell.api.quell.v1alpha1.AppIngress
+    - name: initContainers
+      type:
+        list:
+          elementType:
+            namedType: com.github.hduolab.quell.api.quell.v1alpha1.AppContainer
+          elementRelationship: associative
+          keys:
+          - name
+    - name: lifecycle
+      type:
+        namedType: io.k8s.api.core.v1.Lifecycle
+    - name: livenessProbe
+      type:
+        namedType: io.k8s.api.core.v1.Probe
+    - name: minReadySeconds
+      type:
+        scalar: numeric
+    - name: networkPolicy
+      type:
+        namedType: com.github.hduolab.quell.api.quell.v1alpha1.AppNetworkPolicy
+    - name: nodeSelector
+      type:
+        map:
+          elementType:
+            scalar: string
+          elementRelationship: separable
+    - name: podAnnotations
+      type:
+        map:
+          elementType:
+            scalar: string
+          elementRelationship: separable
+    - name: podDisruptionBudget
+      type:
+        namedType: com.github.hduolab.quell.api.quell.v1alpha1.AppPodDisruptionBudget
+    - name: podLabels
+      type:
+        map:
+          elementType:
+            scalar: string
+          elementRelationship: separable
+    - name: podSecurityContext
+      type:
+        namedType: io.k8s.api.core.v1.PodSecurityContext
+    - name: podTemplate
+      type:
+        namedType: __untyped_atomic_
+    - name: ports
+      type:
+        list:
+          elementType:
+            namedType: com.github.hduolab.quell.api.quell.v1alpha1.AppPort
+          elementRelationship: associative
+          keys:
+          - name
+    - name: priorityClassName
+      type:
+        scalar: string
+    - name: progressDeadlineSeconds
+      type:
+        scalar: numeric
+    - name: readinessProbe
+      type:
+        namedType: io.k8s.api.core.v1.Probe
     - name: replicas
       type:
         scalar: numeric
@@ -159,18 +666,90 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: resources
       type:
         namedType: io.k8s.api.core.v1.ResourceRequirements
+    - name: revisionHistoryLimit
+      type:
+        scalar: numeric
+    - name: runtimeClassName
+      type:
+        scalar: string
+    - name: securityContext
+      type:
+        namedType: io.k8s.api.core.v1.SecurityContext
     - name: service
       type:
         namedType: com.github.hduolab.quell.api.quell.v1alpha1.AppService
+    - name: serviceAccount
+      type:
+        namedType: com.github.hduolab.quell.api.quell.v1alpha1.AppServiceAccount
+    - name: sidecars
+      type:
+        list:
+          elementType:
+            namedType: com.github.hduolab.quell.api.quell.v1alpha1.AppContainer
+          elementRelationship: associative
+          keys:
+          - name
     - name: startupProbe
       type:
         namedType: io.k8s.api.core.v1.Probe
+    - name: strategy
+      type:
+        namedType: io.k8s.api.apps.v1.DeploymentStrategy
+    - name: suspend
+      type:
+        scalar: boolean
+    - name: terminationGracePeriodSeconds
+      type:
+        scalar: numeric
+    - name: tolerations
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.api.core.v1.Toleration
+          elementRelationship: atomic
+    - name: topologySpreadConstraints
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.api.core.v1.TopologySpreadConstraint
+          elementRelationship: associative
+          keys:
+          - topologyKey
+          - whenUnsatisfiable
+    - name: volumeMounts
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.api.core.v1.VolumeMount
+          elementRelationship: associative
+          keys:
+          - mountPath
+    - name: volumes
+      type:
+        list:
+          elementType:
+            namedType: com.github.hduolab.quell.api.quell.v1alpha1.AppVolume
+          elementRelationship: associative
+          keys:
+          - name
+    - name: workingDir
+      type:
+        scalar: string
 - name: com.github.hduolab.quell.api.quell.v1alpha1.AppStatus
   map:
     fields:
     - name: availableReplicas
       type:
         scalar: numeric
+    - name: children
+      type:
+        list:
+          elementType:
+            namedType: com.github.hduolab.quell.api.quell.v1alpha1.AppChild
+          elementRelationship: associative
+          keys:
+          - kind
+          - name
     - name: conditions
       type:
         list:
@@ -179,7 +758,27 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - type
+    - name: conflicts
+      type:
+        list:
+          elementType:
+            namedType: com.github.hduolab.quell.api.quell.v1alpha1.FieldConflict
+          elementRelationship: associative
+          keys:
+          - kind
+          - path
     - name: endpoint
+      type:
+        scalar: string
+    - name: endpoints
+      type:
+        list:
+          elementType:
+            namedType: com.github.hduolab.quell.api.quell.v1alpha1.AppEndpoint
+          elementRelationship: associative
+          keys:
+          - uri
+    - name: image
       type:
         scalar: string
     - name: images
@@ -191,6 +790,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: observedGeneration
       type:
         scalar: numeric
+    - name: operatorVersion
+      type:
+        scalar: string
     - name: phase
       type:
         namedType: com.github.hduolab.quell.api.quell.v1alpha1.AppPhase
@@ -200,15 +802,60 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: readyReplicas
       type:
         scalar: numeric
+    - name: rendering
+      type:
+        scalar: numeric
     - name: replicas
       type:
         scalar: numeric
+    - name: revision
+      type:
+        scalar: numeric
+    - name: rolledOutImage
+      type:
+        scalar: string
     - name: selector
       type:
         scalar: string
     - name: updatedReplicas
       type:
         scalar: numeric
+    - name: url
+      type:
+        scalar: string
+- name: com.github.hduolab.quell.api.quell.v1alpha1.AppVolume
+  map:
+    fields:
+    - name: configMap
+      type:
+        namedType: io.k8s.api.core.v1.ConfigMapVolumeSource
+    - name: csi
+      type:
+        namedType: io.k8s.api.core.v1.CSIVolumeSource
+    - name: emptyDir
+      type:
+        namedType: io.k8s.api.core.v1.EmptyDirVolumeSource
+    - name: hostPath
+      type:
+        namedType: io.k8s.api.core.v1.HostPathVolumeSource
+    - name: name
+      type:
+        scalar: string
+    - name: nfs
+      type:
+        namedType: io.k8s.api.core.v1.NFSVolumeSource
+    - name: persistentVolumeClaim
+      type:
+        namedType: io.k8s.api.core.v1.PersistentVolumeClaimVolumeSource
+    - name: projected
+      type:
+        namedType: io.k8s.api.core.v1.ProjectedVolumeSource
+    - name: secret
+      type:
+        namedType: io.k8s.api.core.v1.SecretVolumeSource
+    elementRelationship: separable
+- name: com.github.hduolab.quell.api.quell.v1alpha1.ConfigChange
+  scalar: string
 - name: com.github.hduolab.quell.api.quell.v1alpha1.ConflictMode
   scalar: string
 - name: com.github.hduolab.quell.api.quell.v1alpha1.ConflictPolicy
@@ -217,8 +864,306 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: mode
       type:
         namedType: com.github.hduolab.quell.api.quell.v1alpha1.ConflictMode
+    - name: rules
+      type:
+        list:
+          elementType:
+            namedType: com.github.hduolab.quell.api.quell.v1alpha1.ConflictRule
+          elementRelationship: associative
+          keys:
+          - kind
+          - path
+    elementRelationship: separable
+- name: com.github.hduolab.quell.api.quell.v1alpha1.ConflictRule
+  map:
+    fields:
+    - name: kind
+      type:
+        scalar: string
+    - name: mode
+      type:
+        namedType: com.github.hduolab.quell.api.quell.v1alpha1.ConflictMode
+    - name: path
+      type:
+        scalar: string
+    elementRelationship: separable
+- name: com.github.hduolab.quell.api.quell.v1alpha1.EndpointScope
+  scalar: string
+- name: com.github.hduolab.quell.api.quell.v1alpha1.FieldConflict
+  map:
+    fields:
+    - name: kind
+      type:
+        scalar: string
+    - name: manager
+      type:
+        scalar: string
+    - name: mode
+      type:
+        namedType: com.github.hduolab.quell.api.quell.v1alpha1.ConflictMode
+    - name: operation
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsOperationType
+    - name: path
+      type:
+        scalar: string
+    - name: since
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: subresource
+      type:
+        scalar: string
+    elementRelationship: separable
+- name: com.github.hduolab.quell.api.quell.v1alpha1.SecurityDefault
+  scalar: string
 - name: com.github.hduolab.quell.api.quell.v1alpha1.ServiceMode
   scalar: string
+- name: com.github.hduolab.quell.api.quell.v1alpha1.SpreadDefault
+  scalar: string
+- name: io.k8s.api.apps.v1.DeploymentStrategy
+  map:
+    fields:
+    - name: rollingUpdate
+      type:
+        namedType: io.k8s.api.apps.v1.RollingUpdateDeployment
+    - name: type
+      type:
+        namedType: io.k8s.api.apps.v1.DeploymentStrategyType
+- name: io.k8s.api.apps.v1.DeploymentStrategyType
+  scalar: string
+- name: io.k8s.api.apps.v1.RollingUpdateDeployment
+  map:
+    fields:
+    - name: maxSurge
+      type:
+        namedType: io.k8s.apimachinery.pkg.util.intstr.IntOrString
+    - name: maxUnavailable
+      type:
+        namedType: io.k8s.apimachinery.pkg.util.intstr.IntOrString
+- name: io.k8s.api.autoscaling.v2.ContainerResourceMetricSource
+  map:
+    fields:
+    - name: container
+      type:
+        scalar: string
+    - name: name
+      type:
+        namedType: io.k8s.api.core.v1.ResourceName
+    - name: target
+      type:
+        namedType: io.k8s.api.autoscaling.v2.MetricTarget
+- name: io.k8s.api.autoscaling.v2.CrossVersionObjectReference
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+- name: io.k8s.api.autoscaling.v2.ExternalMetricSource
+  map:
+    fields:
+    - name: metric
+      type:
+        namedType: io.k8s.api.autoscaling.v2.MetricIdentifier
+    - name: target
+      type:
+        namedType: io.k8s.api.autoscaling.v2.MetricTarget
+- name: io.k8s.api.autoscaling.v2.HPAScalingPolicy
+  map:
+    fields:
+    - name: periodSeconds
+      type:
+        scalar: numeric
+    - name: type
+      type:
+        namedType: io.k8s.api.autoscaling.v2.HPAScalingPolicyType
+    - name: value
+      type:
+        scalar: numeric
+- name: io.k8s.api.autoscaling.v2.HPAScalingPolicyType
+  scalar: string
+- name: io.k8s.api.autoscaling.v2.HPAScalingRules
+  map:
+    fields:
+    - name: policies
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.api.autoscaling.v2.HPAScalingPolicy
+          elementRelationship: atomic
+    - name: selectPolicy
+      type:
+        namedType: io.k8s.api.autoscaling.v2.ScalingPolicySelect
+    - name: stabilizationWindowSeconds
+      type:
+        scalar: numeric
+    - name: tolerance
+      type:
+        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+- name: io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerBehavior
+  map:
+    fields:
+    - name: scaleDown
+      type:
+        namedType: io.k8s.api.autoscaling.v2.HPAScalingRules
+    - name: scaleUp
+      type:
+        namedType: io.k8s.api.autoscaling.v2.HPAScalingRules
+- name: io.k8s.api.autoscaling.v2.MetricIdentifier
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+    - name: selector
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
+- name: io.k8s.api.autoscaling.v2.MetricSourceType
+  scalar: string
+- name: io.k8s.api.autoscaling.v2.MetricSpec
+  map:
+    fields:
+    - name: containerResource
+      type:
+        namedType: io.k8s.api.autoscaling.v2.ContainerResourceMetricSource
+    - name: external
+      type:
+        namedType: io.k8s.api.autoscaling.v2.ExternalMetricSource
+    - name: object
+      type:
+        namedType: io.k8s.api.autoscaling.v2.ObjectMetricSource
+    - name: pods
+      type:
+        namedType: io.k8s.api.autoscaling.v2.PodsMetricSource
+    - name: resource
+      type:
+        namedType: io.k8s.api.autoscaling.v2.ResourceMetricSource
+    - name: type
+      type:
+        namedType: io.k8s.api.autoscaling.v2.MetricSourceType
+- name: io.k8s.api.autoscaling.v2.MetricTarget
+  map:
+    fields:
+    - name: averageUtilization
+      type:
+        scalar: numeric
+    - name: averageValue
+      type:
+        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+    - name: type
+      type:
+        namedType: io.k8s.api.autoscaling.v2.MetricTargetType
+    - name: value
+      type:
+        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+- name: io.k8s.api.autoscaling.v2.MetricTargetType
+  scalar: string
+- name: io.k8s.api.autoscaling.v2.ObjectMetricSource
+  map:
+    fields:
+    - name: describedObject
+      type:
+        namedType: io.k8s.api.autoscaling.v2.CrossVersionObjectReference
+    - name: metric
+      type:
+        namedType: io.k8s.api.autoscaling.v2.MetricIdentifier
+    - name: target
+      type:
+        namedType: io.k8s.api.autoscaling.v2.MetricTarget
+- name: io.k8s.api.autoscaling.v2.PodsMetricSource
+  map:
+    fields:
+    - name: metric
+      type:
+        namedType: io.k8s.api.autoscaling.v2.MetricIdentifier
+    - name: target
+      type:
+        namedType: io.k8s.api.autoscaling.v2.MetricTarget
+- name: io.k8s.api.autoscaling.v2.ResourceMetricSource
+  map:
+    fields:
+    - name: name
+      type:
+        namedType: io.k8s.api.core.v1.ResourceName
+    - name: target
+      type:
+        namedType: io.k8s.api.autoscaling.v2.MetricTarget
+- name: io.k8s.api.autoscaling.v2.ScalingPolicySelect
+  scalar: string
+- name: io.k8s.api.core.v1.AppArmorProfile
+  map:
+    fields:
+    - name: localhostProfile
+      type:
+        scalar: string
+    - name: type
+      type:
+        namedType: io.k8s.api.core.v1.AppArmorProfileType
+- name: io.k8s.api.core.v1.AppArmorProfileType
+  scalar: string
+- name: io.k8s.api.core.v1.CSIVolumeSource
+  map:
+    fields:
+    - name: driver
+      type:
+        scalar: string
+    - name: fsType
+      type:
+        scalar: string
+    - name: nodePublishSecretRef
+      type:
+        namedType: io.k8s.api.core.v1.LocalObjectReference
+    - name: readOnly
+      type:
+        scalar: boolean
+    - name: volumeAttributes
+      type:
+        map:
+          elementType:
+            scalar: string
+- name: io.k8s.api.core.v1.Capabilities
+  map:
+    fields:
+    - name: add
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.api.core.v1.Capability
+          elementRelationship: atomic
+    - name: drop
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.api.core.v1.Capability
+          elementRelationship: atomic
+- name: io.k8s.api.core.v1.Capability
+  scalar: string
+- name: io.k8s.api.core.v1.ClusterTrustBundleProjection
+  map:
+    fields:
+    - name: labelSelector
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
+    - name: name
+      type:
+        scalar: string
+    - name: optional
+      type:
+        scalar: boolean
+    - name: path
+      type:
+        scalar: string
+    - name: signerName
+      type:
+        scalar: string
+    - name: user
+      type:
+        scalar: numeric
 - name: io.k8s.api.core.v1.ConfigMapEnvSource
   map:
     fields:
@@ -244,6 +1189,87 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: boolean
     elementRelationship: atomic
+- name: io.k8s.api.core.v1.ConfigMapProjection
+  map:
+    fields:
+    - name: items
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.api.core.v1.KeyToPath
+          elementRelationship: atomic
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: optional
+      type:
+        scalar: boolean
+    elementRelationship: atomic
+- name: io.k8s.api.core.v1.ConfigMapVolumeSource
+  map:
+    fields:
+    - name: defaultMode
+      type:
+        scalar: numeric
+    - name: defaultUser
+      type:
+        scalar: numeric
+    - name: items
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.api.core.v1.KeyToPath
+          elementRelationship: atomic
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: optional
+      type:
+        scalar: boolean
+    elementRelationship: atomic
+- name: io.k8s.api.core.v1.DNSPolicy
+  scalar: string
+- name: io.k8s.api.core.v1.DownwardAPIProjection
+  map:
+    fields:
+    - name: items
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.api.core.v1.DownwardAPIVolumeFile
+          elementRelationship: atomic
+- name: io.k8s.api.core.v1.DownwardAPIVolumeFile
+  map:
+    fields:
+    - name: fieldRef
+      type:
+        namedType: io.k8s.api.core.v1.ObjectFieldSelector
+    - name: mode
+      type:
+        scalar: numeric
+    - name: path
+      type:
+        scalar: string
+    - name: resourceFieldRef
+      type:
+        namedType: io.k8s.api.core.v1.ResourceFieldSelector
+    - name: user
+      type:
+        scalar: numeric
+- name: io.k8s.api.core.v1.EmptyDirVolumeSource
+  map:
+    fields:
+    - name: medium
+      type:
+        namedType: io.k8s.api.core.v1.StorageMedium
+    - name: mode
+      type:
+        scalar: numeric
+    - name: sizeLimit
+      type:
+        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
 - name: io.k8s.api.core.v1.EnvFromSource
   map:
     fields:
@@ -362,6 +1388,71 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: string
 - name: io.k8s.api.core.v1.HTTPProtocol
   scalar: string
+- name: io.k8s.api.core.v1.HostAlias
+  map:
+    fields:
+    - name: hostnames
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: ip
+      type:
+        scalar: string
+- name: io.k8s.api.core.v1.HostPathType
+  scalar: string
+- name: io.k8s.api.core.v1.HostPathVolumeSource
+  map:
+    fields:
+    - name: path
+      type:
+        scalar: string
+    - name: type
+      type:
+        namedType: io.k8s.api.core.v1.HostPathType
+- name: io.k8s.api.core.v1.KeyToPath
+  map:
+    fields:
+    - name: key
+      type:
+        scalar: string
+    - name: mode
+      type:
+        scalar: numeric
+    - name: path
+      type:
+        scalar: string
+    - name: user
+      type:
+        scalar: numeric
+- name: io.k8s.api.core.v1.Lifecycle
+  map:
+    fields:
+    - name: postStart
+      type:
+        namedType: io.k8s.api.core.v1.LifecycleHandler
+    - name: preStop
+      type:
+        namedType: io.k8s.api.core.v1.LifecycleHandler
+    - name: stopSignal
+      type:
+        namedType: io.k8s.api.core.v1.Signal
+- name: io.k8s.api.core.v1.LifecycleHandler
+  map:
+    fields:
+    - name: exec
+      type:
+        namedType: io.k8s.api.core.v1.ExecAction
+    - name: httpGet
+      type:
+        namedType: io.k8s.api.core.v1.HTTPGetAction
+    - name: sleep
+      type:
+        namedType: io.k8s.api.core.v1.SleepAction
+    - name: tcpSocket
+      type:
+        namedType: io.k8s.api.core.v1.TCPSocketAction
 - name: io.k8s.api.core.v1.LocalObjectReference
   map:
     fields:
@@ -370,6 +1461,22 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: string
       default: ""
     elementRelationship: atomic
+- name: io.k8s.api.core.v1.MountPropagationMode
+  scalar: string
+- name: io.k8s.api.core.v1.NFSVolumeSource
+  map:
+    fields:
+    - name: path
+      type:
+        scalar: string
+    - name: readOnly
+      type:
+        scalar: boolean
+    - name: server
+      type:
+        scalar: string
+- name: io.k8s.api.core.v1.NodeInclusionPolicy
+  scalar: string
 - name: io.k8s.api.core.v1.ObjectFieldSelector
   map:
     fields:
@@ -380,6 +1487,126 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
     elementRelationship: atomic
+- name: io.k8s.api.core.v1.PersistentVolumeClaimVolumeSource
+  map:
+    fields:
+    - name: claimName
+      type:
+        scalar: string
+    - name: readOnly
+      type:
+        scalar: boolean
+- name: io.k8s.api.core.v1.PodCertificateProjection
+  map:
+    fields:
+    - name: certificateChainPath
+      type:
+        scalar: string
+    - name: credentialBundlePath
+      type:
+        scalar: string
+    - name: keyPath
+      type:
+        scalar: string
+    - name: keyType
+      type:
+        scalar: string
+    - name: maxExpirationSeconds
+      type:
+        scalar: numeric
+    - name: signerName
+      type:
+        scalar: string
+    - name: user
+      type:
+        scalar: numeric
+    - name: userAnnotations
+      type:
+        map:
+          elementType:
+            scalar: string
+- name: io.k8s.api.core.v1.PodDNSConfig
+  map:
+    fields:
+    - name: nameservers
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: options
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.api.core.v1.PodDNSConfigOption
+          elementRelationship: atomic
+    - name: searches
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+- name: io.k8s.api.core.v1.PodDNSConfigOption
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+    - name: value
+      type:
+        scalar: string
+- name: io.k8s.api.core.v1.PodFSGroupChangePolicy
+  scalar: string
+- name: io.k8s.api.core.v1.PodSELinuxChangePolicy
+  scalar: string
+- name: io.k8s.api.core.v1.PodSecurityContext
+  map:
+    fields:
+    - name: appArmorProfile
+      type:
+        namedType: io.k8s.api.core.v1.AppArmorProfile
+    - name: fsGroup
+      type:
+        scalar: numeric
+    - name: fsGroupChangePolicy
+      type:
+        namedType: io.k8s.api.core.v1.PodFSGroupChangePolicy
+    - name: runAsGroup
+      type:
+        scalar: numeric
+    - name: runAsNonRoot
+      type:
+        scalar: boolean
+    - name: runAsUser
+      type:
+        scalar: numeric
+    - name: seLinuxChangePolicy
+      type:
+        namedType: io.k8s.api.core.v1.PodSELinuxChangePolicy
+    - name: seLinuxOptions
+      type:
+        namedType: io.k8s.api.core.v1.SELinuxOptions
+    - name: seccompProfile
+      type:
+        namedType: io.k8s.api.core.v1.SeccompProfile
+    - name: supplementalGroups
+      type:
+        list:
+          elementType:
+            scalar: numeric
+          elementRelationship: atomic
+    - name: supplementalGroupsPolicy
+      type:
+        namedType: io.k8s.api.core.v1.SupplementalGroupsPolicy
+    - name: sysctls
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.api.core.v1.Sysctl
+          elementRelationship: atomic
+    - name: windowsOptions
+      type:
+        namedType: io.k8s.api.core.v1.WindowsSecurityContextOptions
 - name: io.k8s.api.core.v1.Probe
   map:
     fields:
@@ -413,9 +1640,28 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: timeoutSeconds
       type:
         scalar: numeric
+- name: io.k8s.api.core.v1.ProcMountType
+  scalar: string
+- name: io.k8s.api.core.v1.ProjectedVolumeSource
+  map:
+    fields:
+    - name: defaultMode
+      type:
+        scalar: numeric
+    - name: defaultUser
+      type:
+        scalar: numeric
+    - name: sources
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.api.core.v1.VolumeProjection
+          elementRelationship: atomic
 - name: io.k8s.api.core.v1.Protocol
   scalar: string
 - name: io.k8s.api.core.v1.PullPolicy
+  scalar: string
+- name: io.k8s.api.core.v1.RecursiveReadOnlyMode
   scalar: string
 - name: io.k8s.api.core.v1.ResourceClaim
   map:
@@ -443,6 +1689,8 @@ var schemaYAML = typed.YAMLObject(`types:
   map:
     elementType:
       namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+- name: io.k8s.api.core.v1.ResourceName
+  scalar: string
 - name: io.k8s.api.core.v1.ResourceRequirements
   map:
     fields:
@@ -460,6 +1708,32 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: requests
       type:
         namedType: io.k8s.api.core.v1.ResourceList
+- name: io.k8s.api.core.v1.SELinuxOptions
+  map:
+    fields:
+    - name: level
+      type:
+        scalar: string
+    - name: role
+      type:
+        scalar: string
+    - name: type
+      type:
+        scalar: string
+    - name: user
+      type:
+        scalar: string
+- name: io.k8s.api.core.v1.SeccompProfile
+  map:
+    fields:
+    - name: localhostProfile
+      type:
+        scalar: string
+    - name: type
+      type:
+        namedType: io.k8s.api.core.v1.SeccompProfileType
+- name: io.k8s.api.core.v1.SeccompProfileType
+  scalar: string
 - name: io.k8s.api.core.v1.SecretEnvSource
   map:
     fields:
@@ -485,8 +1759,127 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: boolean
     elementRelationship: atomic
+- name: io.k8s.api.core.v1.SecretProjection
+  map:
+    fields:
+    - name: items
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.api.core.v1.KeyToPath
+          elementRelationship: atomic
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: optional
+      type:
+        scalar: boolean
+    elementRelationship: atomic
+- name: io.k8s.api.core.v1.SecretVolumeSource
+  map:
+    fields:
+    - name: defaultMode
+      type:
+        scalar: numeric
+    - name: defaultUser
+      type:
+        scalar: numeric
+    - name: items
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.api.core.v1.KeyToPath
+          elementRelationship: atomic
+    - name: optional
+      type:
+        scalar: boolean
+    - name: secretName
+      type:
+        scalar: string
+- name: io.k8s.api.core.v1.SecurityContext
+  map:
+    fields:
+    - name: allowPrivilegeEscalation
+      type:
+        scalar: boolean
+    - name: appArmorProfile
+      type:
+        namedType: io.k8s.api.core.v1.AppArmorProfile
+    - name: capabilities
+      type:
+        namedType: io.k8s.api.core.v1.Capabilities
+    - name: privileged
+      type:
+        scalar: boolean
+    - name: procMount
+      type:
+        namedType: io.k8s.api.core.v1.ProcMountType
+    - name: readOnlyRootFilesystem
+      type:
+        scalar: boolean
+    - name: runAsGroup
+      type:
+        scalar: numeric
+    - name: runAsNonRoot
+      type:
+        scalar: boolean
+    - name: runAsUser
+      type:
+        scalar: numeric
+    - name: seLinuxOptions
+      type:
+        namedType: io.k8s.api.core.v1.SELinuxOptions
+    - name: seccompProfile
+      type:
+        namedType: io.k8s.api.core.v1.SeccompProfile
+    - name: windowsOptions
+      type:
+        namedType: io.k8s.api.core.v1.WindowsSecurityContextOptions
+- name: io.k8s.api.core.v1.ServiceAccountTokenProjection
+  map:
+    fields:
+    - name: audience
+      type:
+        scalar: string
+    - name: expirationSeconds
+      type:
+        scalar: numeric
+    - name: path
+      type:
+        scalar: string
+    - name: user
+      type:
+        scalar: numeric
+- name: io.k8s.api.core.v1.ServiceAffinity
+  scalar: string
+- name: io.k8s.api.core.v1.ServiceExternalTrafficPolicy
+  scalar: string
+- name: io.k8s.api.core.v1.ServiceInternalTrafficPolicy
+  scalar: string
 - name: io.k8s.api.core.v1.ServiceType
   scalar: string
+- name: io.k8s.api.core.v1.Signal
+  scalar: string
+- name: io.k8s.api.core.v1.SleepAction
+  map:
+    fields:
+    - name: seconds
+      type:
+        scalar: numeric
+- name: io.k8s.api.core.v1.StorageMedium
+  scalar: string
+- name: io.k8s.api.core.v1.SupplementalGroupsPolicy
+  scalar: string
+- name: io.k8s.api.core.v1.Sysctl
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+    - name: value
+      type:
+        scalar: string
 - name: io.k8s.api.core.v1.TCPSocketAction
   map:
     fields:
@@ -496,7 +1889,143 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: port
       type:
         namedType: io.k8s.apimachinery.pkg.util.intstr.IntOrString
+- name: io.k8s.api.core.v1.TaintEffect
+  scalar: string
+- name: io.k8s.api.core.v1.Toleration
+  map:
+    fields:
+    - name: effect
+      type:
+        namedType: io.k8s.api.core.v1.TaintEffect
+    - name: key
+      type:
+        scalar: string
+    - name: operator
+      type:
+        namedType: io.k8s.api.core.v1.TolerationOperator
+    - name: tolerationSeconds
+      type:
+        scalar: numeric
+    - name: value
+      type:
+        scalar: string
+- name: io.k8s.api.core.v1.TolerationOperator
+  scalar: string
+- name: io.k8s.api.core.v1.TopologySpreadConstraint
+  map:
+    fields:
+    - name: labelSelector
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
+    - name: matchLabelKeys
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: maxSkew
+      type:
+        scalar: numeric
+    - name: minDomains
+      type:
+        scalar: numeric
+    - name: nodeAffinityPolicy
+      type:
+        namedType: io.k8s.api.core.v1.NodeInclusionPolicy
+    - name: nodeTaintsPolicy
+      type:
+        namedType: io.k8s.api.core.v1.NodeInclusionPolicy
+    - name: topologyKey
+      type:
+        scalar: string
+    - name: whenUnsatisfiable
+      type:
+        namedType: io.k8s.api.core.v1.UnsatisfiableConstraintAction
 - name: io.k8s.api.core.v1.URIScheme
+  scalar: string
+- name: io.k8s.api.core.v1.UnsatisfiableConstraintAction
+  scalar: string
+- name: io.k8s.api.core.v1.VolumeMount
+  map:
+    fields:
+    - name: bindMountOptions
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: mountPath
+      type:
+        scalar: string
+    - name: mountPropagation
+      type:
+        namedType: io.k8s.api.core.v1.MountPropagationMode
+    - name: name
+      type:
+        scalar: string
+    - name: readOnly
+      type:
+        scalar: boolean
+    - name: recursiveReadOnly
+      type:
+        namedType: io.k8s.api.core.v1.RecursiveReadOnlyMode
+    - name: subPath
+      type:
+        scalar: string
+    - name: subPathExpr
+      type:
+        scalar: string
+- name: io.k8s.api.core.v1.VolumeProjection
+  map:
+    fields:
+    - name: clusterTrustBundle
+      type:
+        namedType: io.k8s.api.core.v1.ClusterTrustBundleProjection
+    - name: configMap
+      type:
+        namedType: io.k8s.api.core.v1.ConfigMapProjection
+    - name: downwardAPI
+      type:
+        namedType: io.k8s.api.core.v1.DownwardAPIProjection
+    - name: podCertificate
+      type:
+        namedType: io.k8s.api.core.v1.PodCertificateProjection
+    - name: secret
+      type:
+        namedType: io.k8s.api.core.v1.SecretProjection
+    - name: serviceAccountToken
+      type:
+        namedType: io.k8s.api.core.v1.ServiceAccountTokenProjection
+- name: io.k8s.api.core.v1.WindowsSecurityContextOptions
+  map:
+    fields:
+    - name: gmsaCredentialSpec
+      type:
+        scalar: string
+    - name: gmsaCredentialSpecName
+      type:
+        scalar: string
+    - name: hostProcess
+      type:
+        scalar: boolean
+    - name: runAsUserName
+      type:
+        scalar: string
+- name: io.k8s.api.networking.v1.IngressTLS
+  map:
+    fields:
+    - name: hosts
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: secretName
+      type:
+        scalar: string
+- name: io.k8s.api.networking.v1.PathType
+  scalar: string
+- name: io.k8s.api.policy.v1.UnhealthyPodEvictionPolicyType
   scalar: string
 - name: io.k8s.apimachinery.pkg.api.resource.Quantity
   scalar: untyped
@@ -543,6 +2072,38 @@ var schemaYAML = typed.YAMLObject(`types:
         elementType:
           namedType: __untyped_deduced_
         elementRelationship: separable
+- name: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
+  map:
+    fields:
+    - name: matchExpressions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelectorRequirement
+          elementRelationship: atomic
+    - name: matchLabels
+      type:
+        map:
+          elementType:
+            scalar: string
+    elementRelationship: atomic
+- name: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelectorOperator
+  scalar: string
+- name: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelectorRequirement
+  map:
+    fields:
+    - name: key
+      type:
+        scalar: string
+    - name: operator
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelectorOperator
+    - name: values
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
 - name: io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry
   map:
     fields:
@@ -656,6 +2217,18 @@ var schemaYAML = typed.YAMLObject(`types:
     elementRelationship: atomic
 - name: io.k8s.apimachinery.pkg.apis.meta.v1.Time
   scalar: untyped
+- name: io.k8s.apimachinery.pkg.runtime.RawExtension
+  map:
+    elementType:
+      scalar: untyped
+      list:
+        elementType:
+          namedType: __untyped_atomic_
+        elementRelationship: atomic
+      map:
+        elementType:
+          namedType: __untyped_deduced_
+        elementRelationship: separable
 - name: io.k8s.apimachinery.pkg.types.UID
   scalar: string
 - name: io.k8s.apimachinery.pkg.util.intstr.IntOrString

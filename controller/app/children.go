@@ -19,6 +19,7 @@ import (
 // child is one object that an App has or should have.
 type child struct {
 	kind string
+	name string
 	// desired is nil when the App does not want this child.
 	desired runtime.ApplyConfiguration
 	// live is nil when the child does not exist.
@@ -52,16 +53,12 @@ func (a applied) current() client.Object {
 
 // desiredChildren are the children in the order in which they are applied.
 func desiredChildren(seen observed) []child {
-	deployment, err := desiredDeployment(seen.app)
-	children := []child{{kind: "Deployment", desired: deployment, invalid: err}, {kind: "Service"}}
-	if seen.deployment != nil {
-		children[0].live = seen.deployment
-	}
-	if seen.service != nil {
-		children[1].live = seen.service
-	}
-	if wantsService(seen.app) {
-		children[1].desired, children[1].invalid = desiredService(seen.app)
+	children := make([]child, len(kinds))
+	for i, k := range kinds {
+		children[i] = child{kind: k.name, name: k.childName(seen.app), live: seen.live[k.name]}
+		if k.wanted(seen.app) {
+			children[i].desired, children[i].invalid = k.desired(seen)
+		}
 	}
 	return children
 }

@@ -3,6 +3,7 @@ package app
 import (
 	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
@@ -12,7 +13,8 @@ import (
 const ContainerName = "app"
 
 // desiredDeployment is the full apply configuration of an App's Deployment.
-func desiredDeployment(app *quellv1alpha1.App) (*appsv1ac.DeploymentApplyConfiguration, error) {
+func desiredDeployment(seen observed) (runtime.ApplyConfiguration, error) {
+	app := seen.app
 	container, err := desiredContainer(&app.Spec)
 	if err != nil {
 		return nil, err

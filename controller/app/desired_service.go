@@ -6,6 +6,7 @@ import (
 	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
 	"github.com/hduolab/quell/controller/ssa"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 )
@@ -17,7 +18,8 @@ func wantsService(app *quellv1alpha1.App) bool {
 
 // desiredService is the full apply configuration of an App's Service. The type is always said: left out, a Service would
 // keep the type that somebody else gave it. The error is an ssa.InvalidContentError.
-func desiredService(app *quellv1alpha1.App) (*corev1ac.ServiceApplyConfiguration, error) {
+func desiredService(seen observed) (runtime.ApplyConfiguration, error) {
+	app := seen.app
 	if err := distinctPorts(app); err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // shop is the App of these tests.
@@ -113,7 +114,7 @@ func TestTheOrderOfMapsDoesNotMatter(t *testing.T) {
 		app.Spec.CommonLabels = shuffled("label", 20)
 		app.Spec.CommonAnnotations = shuffled("annotation", 20)
 		children := desiredChildren(observed{app: app})
-		status := desiredStatus(observed{app: app, deployment: running(app)}, nil)
+		status := desiredStatus(observed{app: app, live: map[string]client.Object{kindDeployment: running(app)}}, nil)
 		forms[asJSON(g, children[0].desired)+asJSON(g, children[1].desired)+asJSON(g, status)] = true
 	}
 	g.Expect(forms).To(HaveLen(1))

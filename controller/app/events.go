@@ -35,7 +35,7 @@ func (r *Reconciler) tell(app *quellv1alpha1.App, written *quellv1alpha1ac.AppSt
 func (r *Reconciler) tellTaken(app *quellv1alpha1.App, children []applied) {
 	for _, c := range children {
 		if rivals := c.Rivals(); c.Wrote() && len(rivals) > 0 {
-			note := fmt.Sprintf("%s %q: took %s back from %s", c.kind, app.Name, strings.Join(c.Paths(), ", "), fieldowners.Join(rivals))
+			note := fmt.Sprintf("%s %q: took %s back from %s", c.kind, c.name, strings.Join(c.Paths(), ", "), fieldowners.Join(rivals))
 			r.Events.Eventf(app, c.Object, corev1.EventTypeWarning, "FieldTakenBack", "Apply", "%s", bounded(note))
 		}
 	}

@@ -41,7 +41,7 @@ const maxMessage = 1024
 // problem tells what keeps a child from its desired state: something that a person has to change, or something that goes on
 // by itself. Messages hold nothing that changes by itself: no time, no generated name, no raw error of a lower layer.
 func problem(app *quellv1alpha1.App, c applied) (stalled, moving *finding) {
-	object := fmt.Sprintf("%s %q", c.kind, app.Name)
+	object := fmt.Sprintf("%s %q", c.kind, c.name)
 	switch {
 	case c.leaving:
 		return nil, found(reasonLeaving, "%s is still being deleted", object)

@@ -6,16 +6,21 @@ import (
 
 	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // observed is everything that a reconcile reads; what follows has no client.
 type observed struct {
-	app        *quellv1alpha1.App
-	deployment *appsv1.Deployment
-	service    *corev1.Service
+	app *quellv1alpha1.App
+	// live are the objects that have the names of the App's children, by kind; what does not exist is not in it.
+	live map[string]client.Object
+}
+
+// deployment is the object that has the name of the App's Deployment, nil when there is none.
+func (o observed) deployment() *appsv1.Deployment {
+	d, _ := o.live[kindDeployment].(*appsv1.Deployment)
+	return d
 }
 
 // observe reads the App and its children from the cache; app is nil when it does not exist. A child that the cache does not
@@ -26,21 +31,15 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (observe
 	if err := r.Client.Get(ctx, key, app); err != nil {
 		return observed{}, client.IgnoreNotFound(err)
 	}
-	seen := observed{app: app}
-	deployment, service := &appsv1.Deployment{}, &corev1.Service{}
-	found, err := r.find(ctx, key, deployment, deletionPending(app))
-	if err != nil {
-		return observed{}, err
-	}
-	if found {
-		seen.deployment = deployment
-	}
-	found, err = r.find(ctx, key, service, deletionPending(app) || !wantsService(app))
-	if err != nil {
-		return observed{}, err
-	}
-	if found {
-		seen.service = service
+	seen := observed{app: app, live: map[string]client.Object{}}
+	for _, k := range kinds {
+		live, err := r.find(ctx, k, app)
+		if err != nil {
+			return observed{}, err
+		}
+		if live != nil {
+			seen.live[k.name] = live
+		}
 	}
 	return r.recheck(ctx, seen)
 }
@@ -48,8 +47,7 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (observe
 // recheck reads the App anew past the cache before an orphan is adopted: it may have been orphaned on purpose a moment ago,
 // and an owner that is gone would have it deleted.
 func (r *Reconciler) recheck(ctx context.Context, seen observed) (observed, error) {
-	orphan := seen.deployment != nil && isOrphan(seen.deployment) || seen.service != nil && isOrphan(seen.service)
-	if !orphan || deletionPending(seen.app) {
+	if deletionPending(seen.app) || !hasOrphan(seen) {
 		return seen, nil
 	}
 	fresh := &quellv1alpha1.App{}
@@ -60,16 +58,31 @@ func (r *Reconciler) recheck(ctx context.Context, seen observed) (observed, erro
 	return seen, nil
 }
 
-// find reads one child; the API server is asked only when the cache does not have it and cacheOnly is false.
-func (r *Reconciler) find(ctx context.Context, key client.ObjectKey, into client.Object, cacheOnly bool) (bool, error) {
-	err := r.Client.Get(ctx, key, into)
-	if apierrors.IsNotFound(err) && !cacheOnly {
-		err = r.Reader.Get(ctx, key, into)
+func hasOrphan(seen observed) bool {
+	for _, live := range seen.live {
+		if isOrphan(live) {
+			return true
+		}
 	}
-	if err != nil && !apierrors.IsNotFound(err) {
-		return false, fmt.Errorf("read %T %s: %w", into, key, err)
+	return false
+}
+
+// find reads one child, nil when it does not exist. The API server is asked only for a child that the App wants and the cache
+// does not have.
+func (r *Reconciler) find(ctx context.Context, k kind, app *quellv1alpha1.App) (client.Object, error) {
+	key := client.ObjectKey{Namespace: app.Namespace, Name: k.childName(app)}
+	live := k.object()
+	err := r.Client.Get(ctx, key, live)
+	if apierrors.IsNotFound(err) && !deletionPending(app) && k.wanted(app) {
+		err = r.Reader.Get(ctx, key, live)
 	}
-	return err == nil, nil
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s %s: %w", k.name, key, err)
+	}
+	return live, nil
 }
 
 func deletionPending(app *quellv1alpha1.App) bool { return !app.DeletionTimestamp.IsZero() }

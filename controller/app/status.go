@@ -51,7 +51,7 @@ func desiredStatus(seen observed, children []applied) *quellv1alpha1ac.AppApplyC
 	if images := images(app, p.deployment); len(images) > 0 {
 		status.WithImages(images...)
 	}
-	if e := endpoint(app); e != "" && healthy(children, "Service") {
+	if e := endpoint(app); e != "" && healthy(children, kindService) {
 		status.WithEndpoint(e)
 	}
 	return quellv1alpha1ac.App(app.Name, app.Namespace).WithStatus(status)
@@ -59,13 +59,13 @@ func desiredStatus(seen observed, children []applied) *quellv1alpha1ac.AppApplyC
 
 // look sums up the children.
 func look(seen observed, children []applied) picture {
-	p := picture{deployment: seen.deployment, terminating: deletionPending(seen.app)}
+	p := picture{deployment: seen.deployment(), terminating: deletionPending(seen.app)}
 	var stuck, rolling *finding
 	untouched := false
 	for _, c := range children {
 		stalled, moving := problem(seen.app, c)
 		p.stalled, p.moving = first(p.stalled, stalled), first(p.moving, moving)
-		if c.kind == "Deployment" {
+		if c.kind == kindDeployment {
 			p.deployment, _ = c.current().(*appsv1.Deployment)
 			stuck, rolling, untouched = stalled, moving, c.Outcome == ssa.Unchanged
 		}

@@ -25,6 +25,7 @@ import (
 	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
 	"github.com/hduolab/quell/controller/fieldowners"
 	"github.com/hduolab/quell/controller/ssa"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // deployed is the Deployment of an App with a status.
@@ -70,24 +71,32 @@ type situation struct {
 }
 
 func (s situation) status(g Gomega) quellv1alpha1.AppStatus {
-	desired := desiredStatus(observed{app: s.app, deployment: s.deployment}, s.children())
+	desired := desiredStatus(s.observed(), s.children())
 	app := &quellv1alpha1.App{}
 	g.Expect(json.Unmarshal([]byte(asJSON(g, desired)), app)).To(Succeed())
 	return app.Status
+}
+
+func (s situation) observed() observed {
+	seen := observed{app: s.app, live: map[string]client.Object{}}
+	if s.deployment != nil {
+		seen.live[kindDeployment] = s.deployment
+	}
+	return seen
 }
 
 func (s situation) children() []applied {
 	if deletionPending(s.app) {
 		return nil
 	}
-	deployment := applied{child: child{kind: "Deployment"}, Result: ssa.Result{Outcome: ssa.Unchanged}}
+	deployment := applied{child: child{kind: kindDeployment, name: s.app.Name}, Result: ssa.Result{Outcome: ssa.Unchanged}}
 	if s.deployment != nil {
 		deployment.live, deployment.Object = s.deployment, s.deployment
 	}
 	if s.child != nil {
 		s.child(&deployment)
 	}
-	return []applied{deployment, {child: child{kind: "Service"}}}
+	return []applied{deployment, {child: child{kind: kindService, name: s.app.Name}}}
 }
 
 func outcome(o ssa.Outcome, reasons ...ssa.Reason) func(*applied) {

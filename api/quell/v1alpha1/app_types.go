@@ -1,8 +1,10 @@
 package v1alpha1
 
 import (
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // Types of the conditions in App.status.conditions.
@@ -17,10 +19,14 @@ const (
 	ConditionReconciling = "Reconciling"
 	// ConditionStalled is present, and True, only while a person has to change something before it goes on (kstatus).
 	ConditionStalled = "Stalled"
+	// ConditionFieldConflict is present, and True, only while somebody else owns fields of a child that the App sets.
+	ConditionFieldConflict = "FieldConflict"
+	// ConditionAutoscalingActive is present only while an autoscaler sets the number of Pods; it names the autoscaler.
+	ConditionAutoscalingActive = "AutoscalingActive"
 )
 
 // AppPhase is the one-word summary of an App's conditions.
-// +kubebuilder:validation:Enum=Pending;Progressing;Running;Degraded;Failed;Terminating
+// +kubebuilder:validation:Enum=Pending;Progressing;Running;Degraded;Failed;Suspended;Terminating
 type AppPhase string
 
 // The phases of an App.
@@ -35,32 +41,10 @@ const (
 	PhaseDegraded AppPhase = "Degraded"
 	// PhaseFailed: it cannot go on until a person changes something; condition Stalled says what.
 	PhaseFailed AppPhase = "Failed"
+	// PhaseSuspended: nothing is applied, as spec.suspend asks.
+	PhaseSuspended AppPhase = "Suspended"
 	// PhaseTerminating: the App is being deleted.
 	PhaseTerminating AppPhase = "Terminating"
-)
-
-// ServiceMode says whether the App has a Service.
-// +kubebuilder:validation:Enum=Auto;None
-type ServiceMode string
-
-// The modes of an App's Service.
-const (
-	// ServiceAuto makes a Service when the App has ports.
-	ServiceAuto ServiceMode = "Auto"
-	// ServiceNone makes no Service.
-	ServiceNone ServiceMode = "None"
-)
-
-// ConflictMode says what happens when another field manager owns a field of a child that the App sets.
-// +kubebuilder:validation:Enum=Force;Report
-type ConflictMode string
-
-// The conflict modes.
-const (
-	// ConflictForce takes the field back: the App is the source of truth.
-	ConflictForce ConflictMode = "Force"
-	// ConflictReport applies nothing of that child; condition Stalled names the field and its owner.
-	ConflictReport ConflictMode = "Report"
 )
 
 // AppSpec is what the application team asks for.
@@ -94,6 +78,12 @@ type AppSpec struct {
 	// +optional
 	Command []string `json:"command,omitempty"`
 
+	// workingDir is the directory in which the command starts; unset means the image's own.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	WorkingDir string `json:"workingDir,omitempty"`
+
 	// args are the arguments of the command or, without one, of the image's entry point.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
@@ -115,7 +105,7 @@ type AppSpec struct {
 	// +optional
 	EnvFrom []corev1.EnvFromSource `json:"envFrom,omitempty"`
 
-	// replicas is the number of Pods asked for.
+	// replicas is the number of Pods asked for. With autoscaling it is only where the number of Pods begins.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100000
 	// +kubebuilder:default=1
@@ -146,9 +136,187 @@ type AppSpec struct {
 	// +optional
 	StartupProbe *corev1.Probe `json:"startupProbe,omitempty"`
 
+	// lifecycle hooks run after the container has started and before it is stopped.
+	// +optional
+	Lifecycle *corev1.Lifecycle `json:"lifecycle,omitempty"`
+
+	// securityContext of the application's container; what is not set here is as defaults.security says.
+	// +optional
+	SecurityContext *corev1.SecurityContext `json:"securityContext,omitempty"`
+
+	// podSecurityContext holds for all containers; what is not set here is as defaults.security says.
+	// +optional
+	PodSecurityContext *corev1.PodSecurityContext `json:"podSecurityContext,omitempty"`
+
+	// volumes of the Pods.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Volumes []AppVolume `json:"volumes,omitempty"`
+
+	// volumeMounts mount volumes into the application's container.
+	// +listType=map
+	// +listMapKey=mountPath
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:XValidation:rule="self.all(m, m.mountPath.startsWith('/') && !m.mountPath.contains(':'))",message="mountPath must be an absolute path without a colon"
+	// +optional
+	VolumeMounts []corev1.VolumeMount `json:"volumeMounts,omitempty"`
+
+	// configFiles mount ConfigMaps and Secrets as files into the application's container.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	ConfigFiles []AppConfigFiles `json:"configFiles,omitempty"`
+
+	// initContainers run to their end, one after the other, before the application starts.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(c, !has(c.readinessProbe) && !has(c.startupProbe) && !has(c.ports))",message="an init container has no probes and ports; move it to spec.sidecars if it keeps running"
+	// +optional
+	InitContainers []AppContainer `json:"initContainers,omitempty"`
+
+	// sidecars start before the application, run as long as it does, and stop after it.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	Sidecars []AppContainer `json:"sidecars,omitempty"`
+
+	// strategy says how old Pods are replaced by new ones; unset means RollingUpdate.
+	// +optional
+	Strategy *appsv1.DeploymentStrategy `json:"strategy,omitempty"`
+
+	// minReadySeconds is how long a Pod must be ready to count as available.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	MinReadySeconds *int32 `json:"minReadySeconds,omitempty"`
+
+	// progressDeadlineSeconds is how long a rollout may make no progress before it counts as failed; unset means 600.
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	ProgressDeadlineSeconds int32 `json:"progressDeadlineSeconds,omitempty"`
+
+	// revisionHistoryLimit is the number of old ReplicaSets that are kept for a rollback; unset means 10.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	// +optional
+	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
+
+	// terminationGracePeriodSeconds is how long a Pod may take to stop; unset means 30.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
+
+	// affinity is an Affinity of the Pods' own API (kubectl explain pod.spec.affinity).
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +structType=atomic
+	// +optional
+	Affinity *runtime.RawExtension `json:"affinity,omitempty"`
+
+	// nodeSelector chooses nodes by their labels.
+	// +mapType=granular
+	// +kubebuilder:validation:MaxProperties=64
+	// +optional
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+
+	// tolerations let the Pods run on nodes with matching taints.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+
+	// topologySpreadConstraints spread the Pods over zones, nodes and the like. A constraint without labelSelector counts the
+	// App's own Pods. When there are none, defaults.topologySpread says what happens.
+	// +listType=map
+	// +listMapKey=topologyKey
+	// +listMapKey=whenUnsatisfiable
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
+
+	// priorityClassName is the PriorityClass of the Pods.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	PriorityClassName string `json:"priorityClassName,omitempty"`
+
+	// runtimeClassName is the RuntimeClass of the Pods.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	RuntimeClassName string `json:"runtimeClassName,omitempty"`
+
+	// hostAliases are lines of the Pods' hosts file.
+	// +listType=map
+	// +listMapKey=ip
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	HostAliases []corev1.HostAlias `json:"hostAliases,omitempty"`
+
+	// dnsPolicy of the Pods; unset means ClusterFirst.
+	// +kubebuilder:validation:Enum=ClusterFirst;ClusterFirstWithHostNet;Default;None
+	// +optional
+	DNSPolicy corev1.DNSPolicy `json:"dnsPolicy,omitempty"`
+
+	// dnsConfig adds to what dnsPolicy gives.
+	// +optional
+	DNSConfig *corev1.PodDNSConfig `json:"dnsConfig,omitempty"`
+
+	// podLabels are added to the Pods only; a change of them replaces the Pods. The operator's own keys cannot be used.
+	// +mapType=granular
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('quell.dev/') && !(k in ['app.kubernetes.io/name', 'app.kubernetes.io/instance', 'app.kubernetes.io/managed-by']))",message="app.kubernetes.io/name, app.kubernetes.io/instance, app.kubernetes.io/managed-by and quell.dev/ keys are set by the operator; use another key"
+	// +optional
+	PodLabels map[string]string `json:"podLabels,omitempty"`
+
+	// podAnnotations are added to the Pods only; a change of them replaces the Pods.
+	// +mapType=granular
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('quell.dev/') && k != 'kubectl.kubernetes.io/last-applied-configuration')",message="quell.dev/ and kubectl.kubernetes.io/last-applied-configuration annotations belong to the operator and kubectl; use another key"
+	// +optional
+	PodAnnotations map[string]string `json:"podAnnotations,omitempty"`
+
+	// podTemplate is merged over the Pod template that the other fields make, as kubectl patch --type=strategic would, for
+	// whatever has no field here. It may not change the labels that select the App's Pods.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +structType=atomic
+	// +optional
+	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
+
+	// defaults turns the operator's defaults for the Pods on and off.
+	// +optional
+	Defaults *AppDefaults `json:"defaults,omitempty"`
+
+	// serviceAccount of the Pods; unset means the namespace's default.
+	// +optional
+	ServiceAccount *AppServiceAccount `json:"serviceAccount,omitempty"`
+
+	// autoscaling makes a HorizontalPodAutoscaler.
+	// +optional
+	Autoscaling *AppAutoscaling `json:"autoscaling,omitempty"` //nolint:kubeapilinter // nil is none, as for its siblings
+
+	// podDisruptionBudget makes a PodDisruptionBudget.
+	// +optional
+	PodDisruptionBudget *AppPodDisruptionBudget `json:"podDisruptionBudget,omitempty"`
+
 	// service shapes the Service in front of the Pods. Without it an App with ports gets a ClusterIP Service on its container ports.
 	// +optional
 	Service *AppService `json:"service,omitempty"`
+
+	// ingress makes an Ingress that leads to the Service.
+	// +optional
+	Ingress *AppIngress `json:"ingress,omitempty"` //nolint:kubeapilinter // nil is none, as for its siblings
+
+	// httpRoute makes an HTTPRoute that leads to the Service; the cluster needs the Gateway API.
+	// +optional
+	HTTPRoute *AppHTTPRoute `json:"httpRoute,omitempty"` //nolint:kubeapilinter // nil is none, as for its siblings
+
+	// networkPolicy makes a NetworkPolicy for the Pods.
+	// +optional
+	NetworkPolicy *AppNetworkPolicy `json:"networkPolicy,omitempty"`
 
 	// commonLabels are added to every child and to the Pods. The operator's own keys cannot be used.
 	// +kubebuilder:validation:MaxProperties=64
@@ -165,69 +333,10 @@ type AppSpec struct {
 	// conflictPolicy rules what happens when somebody else owns a field of a child that this App sets.
 	// +optional
 	ConflictPolicy *ConflictPolicy `json:"conflictPolicy,omitempty"`
-}
 
-// AppPort is one port on which the application listens.
-type AppPort struct {
-	// name identifies the port; probes and service.ports refer to it.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=15
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]+(-[a-z0-9]+)*$') && self.matches('[a-z]')",message="must be lower-case letters, digits and single dashes with at least one letter, at most 15 characters, for example http"
-	// +required
-	Name string `json:"name,omitempty"`
-
-	// containerPort is the port's number in the Pod.
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=65535
-	// +required
-	ContainerPort int32 `json:"containerPort,omitempty"`
-
-	// protocol is the port's transport protocol.
-	// +kubebuilder:validation:Enum=TCP;UDP;SCTP
-	// +kubebuilder:default=TCP
+	// suspend stops all writes to the children; they stay as they are, and the status goes on telling how they are.
 	// +optional
-	Protocol corev1.Protocol `json:"protocol,omitempty"`
-}
-
-// AppService shapes the Service of an App.
-type AppService struct {
-	// mode None turns the Service off; Auto, the default, makes one when the App has ports.
-	// +optional
-	Mode ServiceMode `json:"mode,omitempty"`
-
-	// type is the Service's type; unset means ClusterIP.
-	// +kubebuilder:validation:Enum=ClusterIP;NodePort;LoadBalancer
-	// +optional
-	Type corev1.ServiceType `json:"type,omitempty"`
-
-	// ports maps App ports to other Service port numbers; a port that is not listed keeps its containerPort.
-	// +listType=map
-	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=32
-	// +optional
-	Ports []AppServicePort `json:"ports,omitempty"`
-}
-
-// AppServicePort maps one App port to a Service port.
-type AppServicePort struct {
-	// name of the entry in spec.ports.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=15
-	// +required
-	Name string `json:"name,omitempty"`
-
-	// port is the number on which the Service listens.
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=65535
-	// +required
-	Port int32 `json:"port,omitempty"`
-}
-
-// ConflictPolicy rules conflicts with other field managers on the App's children.
-type ConflictPolicy struct {
-	// mode Force, the default, takes a field back; Report leaves that child alone and says so in condition Stalled.
-	// +optional
-	Mode ConflictMode `json:"mode,omitempty"`
+	Suspend *bool `json:"suspend,omitempty"` //nolint:kubeapilinter // as in the API of Job and CronJob
 }
 
 // AppStatus is what the operator observed. It holds nothing that moves by itself: no time of the last reconcile, no counter.
@@ -282,8 +391,66 @@ type AppStatus struct {
 	// +optional
 	Endpoint string `json:"endpoint,omitempty"`
 
-	// conditions of the App: Ready, Available, Progressing; Reconciling and Stalled only while they are true.
-	// Conditions of other types belong to other controllers and are left alone.
+	// image is the image that the spec asks for.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Image string `json:"image,omitempty"`
+
+	// rolledOutImage is the image of the application's container that the last complete rollout brought.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	RolledOutImage string `json:"rolledOutImage,omitempty"`
+
+	// revision is the Deployment's revision, as kubectl rollout history counts.
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	Revision int64 `json:"revision,omitempty"`
+
+	// rendering is the form in which the operator renders the Pods. It stays what it was when the App was first reconciled, so
+	// that a new release of the operator replaces no Pods.
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	Rendering int32 `json:"rendering,omitempty"`
+
+	// operatorVersion is the version of the operator that wrote this status.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	OperatorVersion string `json:"operatorVersion,omitempty"`
+
+	// url is where the App is reached from outside the cluster, or else from within it.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	URL string `json:"url,omitempty"`
+
+	// endpoints are all the places where the App is reached.
+	// +listType=map
+	// +listMapKey=uri
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Endpoints []AppEndpoint `json:"endpoints,omitempty"`
+
+	// children are the objects that the App has made, and how they are.
+	// +listType=map
+	// +listMapKey=kind
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	Children []AppChild `json:"children,omitempty"`
+
+	// conflicts are fields of the children that somebody else owns although the App sets them, at most 32.
+	// +listType=map
+	// +listMapKey=kind
+	// +listMapKey=path
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	Conflicts []FieldConflict `json:"conflicts,omitempty"`
+
+	// conditions are Ready, Available, Progressing; Reconciling, Stalled and FieldConflict only while true; AutoscalingActive
+	// only with an autoscaler. Other types belong to other controllers.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=32
@@ -291,7 +458,65 @@ type AppStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// App is one Deployment-based application: the operator applies its Deployment and Service and reflects their state here.
+// EndpointScope says from where an endpoint is reached.
+// +kubebuilder:validation:Enum=Internal;External
+type EndpointScope string
+
+// The scopes of endpoints.
+const (
+	// EndpointInternal: from within the cluster.
+	EndpointInternal EndpointScope = "Internal"
+	// EndpointExternal: from outside the cluster.
+	EndpointExternal EndpointScope = "External"
+)
+
+// AppEndpoint is one place where the App is reached.
+// +structType=granular
+type AppEndpoint struct {
+	// uri of the endpoint, for example https://shop.example.com/ or tcp://shop.team-a.svc:5432.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	// +required
+	URI string `json:"uri,omitempty"`
+
+	// scope says from where it is reached.
+	// +required
+	Scope EndpointScope `json:"scope,omitempty"`
+}
+
+// AppChild is one object that the App has made.
+// +structType=granular
+type AppChild struct {
+	// kind of the child.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Kind string `json:"kind,omitempty"`
+
+	// name of the child.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name,omitempty"`
+
+	// ready tells whether the child does what it is for: True, False, or Unknown while its controller has not said.
+	// +kubebuilder:validation:Enum=True;False;Unknown
+	// +required
+	Ready metav1.ConditionStatus `json:"ready,omitempty"`
+
+	// reason says in one word why.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
+	// generation of the child that this describes; absent for a child that does not exist or has no generation.
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
+}
+
+// App is one Deployment-based application: the operator applies its Deployment, Service and whatever else the spec asks for, and reflects their state here.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:shortName=qapp,categories=all
 // +kubebuilder:subresource:status

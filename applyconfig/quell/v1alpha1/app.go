@@ -14,7 +14,7 @@ import (
 // AppApplyConfiguration represents a declarative configuration of the App type for use
 // with apply.
 //
-// App is one Deployment-based application: the operator applies its Deployment and Service and reflects their state here.
+// App is one Deployment-based application: the operator applies its Deployment, Service and whatever else the spec asks for, and reflects their state here.
 type AppApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// metadata is the object's standard metadata.

@@ -9,9 +9,9 @@ import (
 // AppPortApplyConfiguration represents a declarative configuration of the AppPort type for use
 // with apply.
 //
-// AppPort is one port on which the application listens.
+// AppPort is one port on which a container listens.
 type AppPortApplyConfiguration struct {
-	// name identifies the port; probes and service.ports refer to it.
+	// name identifies the port; probes, service.ports and routes refer to it.
 	Name *string `json:"name,omitempty"`
 	// containerPort is the port's number in the Pod.
 	ContainerPort *int32 `json:"containerPort,omitempty"`

@@ -12,12 +12,24 @@ import (
 //
 // AppService shapes the Service of an App.
 type AppServiceApplyConfiguration struct {
-	// mode None turns the Service off; Auto, the default, makes one when the App has ports.
+	// mode None turns the Service off, Headless makes one without a cluster IP; Auto, the default, makes one when the App has ports.
 	Mode *quellv1alpha1.ServiceMode `json:"mode,omitempty"`
 	// type is the Service's type; unset means ClusterIP.
 	Type *v1.ServiceType `json:"type,omitempty"`
+	// annotations of the Service, for example of a cloud provider's load balancer.
+	Annotations map[string]string `json:"annotations,omitempty"`
+	// sessionAffinity ClientIP sends a client to the same Pod each time; unset means None.
+	SessionAffinity *v1.ServiceAffinity `json:"sessionAffinity,omitempty"`
+	// externalTrafficPolicy Local keeps the client's address and sends traffic only to Pods of the node that it reached.
+	ExternalTrafficPolicy *v1.ServiceExternalTrafficPolicy `json:"externalTrafficPolicy,omitempty"`
+	// internalTrafficPolicy Local sends traffic from within the cluster only to Pods of the same node.
+	InternalTrafficPolicy *v1.ServiceInternalTrafficPolicy `json:"internalTrafficPolicy,omitempty"`
+	// trafficDistribution prefers near Pods, for example PreferSameZone.
+	TrafficDistribution *string `json:"trafficDistribution,omitempty"`
 	// ports maps App ports to other Service port numbers; a port that is not listed keeps its containerPort.
 	Ports []AppServicePortApplyConfiguration `json:"ports,omitempty"`
+	// extraPorts are Service ports beside those of spec.ports, for example those of a sidecar.
+	ExtraPorts []AppExtraPortApplyConfiguration `json:"extraPorts,omitempty"`
 }
 
 // AppServiceApplyConfiguration constructs a declarative configuration of the AppService type for use with
@@ -42,6 +54,52 @@ func (b *AppServiceApplyConfiguration) WithType(value v1.ServiceType) *AppServic
 	return b
 }
 
+// WithAnnotations puts the entries into the Annotations field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, the entries provided by each call will be put on the Annotations field,
+// overwriting an existing map entries in Annotations field with the same key.
+func (b *AppServiceApplyConfiguration) WithAnnotations(entries map[string]string) *AppServiceApplyConfiguration {
+	if b.Annotations == nil && len(entries) > 0 {
+		b.Annotations = make(map[string]string, len(entries))
+	}
+	for k, v := range entries {
+		b.Annotations[k] = v
+	}
+	return b
+}
+
+// WithSessionAffinity sets the SessionAffinity field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the SessionAffinity field is set to the value of the last call.
+func (b *AppServiceApplyConfiguration) WithSessionAffinity(value v1.ServiceAffinity) *AppServiceApplyConfiguration {
+	b.SessionAffinity = &value
+	return b
+}
+
+// WithExternalTrafficPolicy sets the ExternalTrafficPolicy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ExternalTrafficPolicy field is set to the value of the last call.
+func (b *AppServiceApplyConfiguration) WithExternalTrafficPolicy(value v1.ServiceExternalTrafficPolicy) *AppServiceApplyConfiguration {
+	b.ExternalTrafficPolicy = &value
+	return b
+}
+
+// WithInternalTrafficPolicy sets the InternalTrafficPolicy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the InternalTrafficPolicy field is set to the value of the last call.
+func (b *AppServiceApplyConfiguration) WithInternalTrafficPolicy(value v1.ServiceInternalTrafficPolicy) *AppServiceApplyConfiguration {
+	b.InternalTrafficPolicy = &value
+	return b
+}
+
+// WithTrafficDistribution sets the TrafficDistribution field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the TrafficDistribution field is set to the value of the last call.
+func (b *AppServiceApplyConfiguration) WithTrafficDistribution(value string) *AppServiceApplyConfiguration {
+	b.TrafficDistribution = &value
+	return b
+}
+
 // WithPorts adds the given value to the Ports field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, values provided by each call will be appended to the Ports field.
@@ -51,6 +109,19 @@ func (b *AppServiceApplyConfiguration) WithPorts(values ...*AppServicePortApplyC
 			panic("nil value passed to WithPorts")
 		}
 		b.Ports = append(b.Ports, *values[i])
+	}
+	return b
+}
+
+// WithExtraPorts adds the given value to the ExtraPorts field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the ExtraPorts field.
+func (b *AppServiceApplyConfiguration) WithExtraPorts(values ...*AppExtraPortApplyConfiguration) *AppServiceApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithExtraPorts")
+		}
+		b.ExtraPorts = append(b.ExtraPorts, *values[i])
 	}
 	return b
 }

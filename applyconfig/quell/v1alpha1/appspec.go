@@ -3,7 +3,9 @@
 package v1alpha1
 
 import (
+	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
+	runtime "k8s.io/apimachinery/pkg/runtime"
 )
 
 // AppSpecApplyConfiguration represents a declarative configuration of the AppSpec type for use
@@ -19,13 +21,15 @@ type AppSpecApplyConfiguration struct {
 	ImagePullSecrets []v1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 	// command replaces the image's entry point; it is not run in a shell.
 	Command []string `json:"command,omitempty"`
+	// workingDir is the directory in which the command starts; unset means the image's own.
+	WorkingDir *string `json:"workingDir,omitempty"`
 	// args are the arguments of the command or, without one, of the image's entry point.
 	Args []string `json:"args,omitempty"`
 	// env are environment variables of the container. An entry has a value or a valueFrom, not both.
 	Env []v1.EnvVar `json:"env,omitempty"`
 	// envFrom takes environment variables from ConfigMaps and Secrets; later entries win, env wins over all.
 	EnvFrom []v1.EnvFromSource `json:"envFrom,omitempty"`
-	// replicas is the number of Pods asked for.
+	// replicas is the number of Pods asked for. With autoscaling it is only where the number of Pods begins.
 	Replicas *int32 `json:"replicas,omitempty"`
 	// ports are the ports on which the application listens.
 	Ports []AppPortApplyConfiguration `json:"ports,omitempty"`
@@ -37,14 +41,82 @@ type AppSpecApplyConfiguration struct {
 	ReadinessProbe *v1.Probe `json:"readinessProbe,omitempty"`
 	// startupProbe holds the two other probes back until it has succeeded once.
 	StartupProbe *v1.Probe `json:"startupProbe,omitempty"`
+	// lifecycle hooks run after the container has started and before it is stopped.
+	Lifecycle *v1.Lifecycle `json:"lifecycle,omitempty"`
+	// securityContext of the application's container; what is not set here is as defaults.security says.
+	SecurityContext *v1.SecurityContext `json:"securityContext,omitempty"`
+	// podSecurityContext holds for all containers; what is not set here is as defaults.security says.
+	PodSecurityContext *v1.PodSecurityContext `json:"podSecurityContext,omitempty"`
+	// volumes of the Pods.
+	Volumes []AppVolumeApplyConfiguration `json:"volumes,omitempty"`
+	// volumeMounts mount volumes into the application's container.
+	VolumeMounts []v1.VolumeMount `json:"volumeMounts,omitempty"`
+	// configFiles mount ConfigMaps and Secrets as files into the application's container.
+	ConfigFiles []AppConfigFilesApplyConfiguration `json:"configFiles,omitempty"`
+	// initContainers run to their end, one after the other, before the application starts.
+	InitContainers []AppContainerApplyConfiguration `json:"initContainers,omitempty"`
+	// sidecars start before the application, run as long as it does, and stop after it.
+	Sidecars []AppContainerApplyConfiguration `json:"sidecars,omitempty"`
+	// strategy says how old Pods are replaced by new ones; unset means RollingUpdate.
+	Strategy *appsv1.DeploymentStrategy `json:"strategy,omitempty"`
+	// minReadySeconds is how long a Pod must be ready to count as available.
+	MinReadySeconds *int32 `json:"minReadySeconds,omitempty"`
+	// progressDeadlineSeconds is how long a rollout may make no progress before it counts as failed; unset means 600.
+	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
+	// revisionHistoryLimit is the number of old ReplicaSets that are kept for a rollback; unset means 10.
+	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
+	// terminationGracePeriodSeconds is how long a Pod may take to stop; unset means 30.
+	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
+	// affinity is an Affinity of the Pods' own API (kubectl explain pod.spec.affinity).
+	Affinity *runtime.RawExtension `json:"affinity,omitempty"`
+	// nodeSelector chooses nodes by their labels.
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	// tolerations let the Pods run on nodes with matching taints.
+	Tolerations []v1.Toleration `json:"tolerations,omitempty"`
+	// topologySpreadConstraints spread the Pods over zones, nodes and the like. A constraint without labelSelector counts the
+	// App's own Pods. When there are none, defaults.topologySpread says what happens.
+	TopologySpreadConstraints []v1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
+	// priorityClassName is the PriorityClass of the Pods.
+	PriorityClassName *string `json:"priorityClassName,omitempty"`
+	// runtimeClassName is the RuntimeClass of the Pods.
+	RuntimeClassName *string `json:"runtimeClassName,omitempty"`
+	// hostAliases are lines of the Pods' hosts file.
+	HostAliases []v1.HostAlias `json:"hostAliases,omitempty"`
+	// dnsPolicy of the Pods; unset means ClusterFirst.
+	DNSPolicy *v1.DNSPolicy `json:"dnsPolicy,omitempty"`
+	// dnsConfig adds to what dnsPolicy gives.
+	DNSConfig *v1.PodDNSConfig `json:"dnsConfig,omitempty"`
+	// podLabels are added to the Pods only; a change of them replaces the Pods. The operator's own keys cannot be used.
+	PodLabels map[string]string `json:"podLabels,omitempty"`
+	// podAnnotations are added to the Pods only; a change of them replaces the Pods.
+	PodAnnotations map[string]string `json:"podAnnotations,omitempty"`
+	// podTemplate is merged over the Pod template that the other fields make, as kubectl patch --type=strategic would, for
+	// whatever has no field here. It may not change the labels that select the App's Pods.
+	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
+	// defaults turns the operator's defaults for the Pods on and off.
+	Defaults *AppDefaultsApplyConfiguration `json:"defaults,omitempty"`
+	// serviceAccount of the Pods; unset means the namespace's default.
+	ServiceAccount *AppServiceAccountApplyConfiguration `json:"serviceAccount,omitempty"`
+	// autoscaling makes a HorizontalPodAutoscaler.
+	Autoscaling *AppAutoscalingApplyConfiguration `json:"autoscaling,omitempty"`
+	// podDisruptionBudget makes a PodDisruptionBudget.
+	PodDisruptionBudget *AppPodDisruptionBudgetApplyConfiguration `json:"podDisruptionBudget,omitempty"`
 	// service shapes the Service in front of the Pods. Without it an App with ports gets a ClusterIP Service on its container ports.
 	Service *AppServiceApplyConfiguration `json:"service,omitempty"`
+	// ingress makes an Ingress that leads to the Service.
+	Ingress *AppIngressApplyConfiguration `json:"ingress,omitempty"`
+	// httpRoute makes an HTTPRoute that leads to the Service; the cluster needs the Gateway API.
+	HTTPRoute *AppHTTPRouteApplyConfiguration `json:"httpRoute,omitempty"`
+	// networkPolicy makes a NetworkPolicy for the Pods.
+	NetworkPolicy *AppNetworkPolicyApplyConfiguration `json:"networkPolicy,omitempty"`
 	// commonLabels are added to every child and to the Pods. The operator's own keys cannot be used.
 	CommonLabels map[string]string `json:"commonLabels,omitempty"`
 	// commonAnnotations are added to every child and to the Pods. The operator's own keys cannot be used.
 	CommonAnnotations map[string]string `json:"commonAnnotations,omitempty"`
 	// conflictPolicy rules what happens when somebody else owns a field of a child that this App sets.
 	ConflictPolicy *ConflictPolicyApplyConfiguration `json:"conflictPolicy,omitempty"`
+	// suspend stops all writes to the children; they stay as they are, and the status goes on telling how they are.
+	Suspend *bool `json:"suspend,omitempty"`
 }
 
 // AppSpecApplyConfiguration constructs a declarative configuration of the AppSpec type for use with
@@ -86,6 +158,14 @@ func (b *AppSpecApplyConfiguration) WithCommand(values ...string) *AppSpecApplyC
 	for i := range values {
 		b.Command = append(b.Command, values[i])
 	}
+	return b
+}
+
+// WithWorkingDir sets the WorkingDir field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the WorkingDir field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithWorkingDir(value string) *AppSpecApplyConfiguration {
+	b.WorkingDir = &value
 	return b
 }
 
@@ -172,11 +252,313 @@ func (b *AppSpecApplyConfiguration) WithStartupProbe(value v1.Probe) *AppSpecApp
 	return b
 }
 
+// WithLifecycle sets the Lifecycle field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Lifecycle field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithLifecycle(value v1.Lifecycle) *AppSpecApplyConfiguration {
+	b.Lifecycle = &value
+	return b
+}
+
+// WithSecurityContext sets the SecurityContext field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the SecurityContext field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithSecurityContext(value v1.SecurityContext) *AppSpecApplyConfiguration {
+	b.SecurityContext = &value
+	return b
+}
+
+// WithPodSecurityContext sets the PodSecurityContext field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PodSecurityContext field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithPodSecurityContext(value v1.PodSecurityContext) *AppSpecApplyConfiguration {
+	b.PodSecurityContext = &value
+	return b
+}
+
+// WithVolumes adds the given value to the Volumes field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Volumes field.
+func (b *AppSpecApplyConfiguration) WithVolumes(values ...*AppVolumeApplyConfiguration) *AppSpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithVolumes")
+		}
+		b.Volumes = append(b.Volumes, *values[i])
+	}
+	return b
+}
+
+// WithVolumeMounts adds the given value to the VolumeMounts field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the VolumeMounts field.
+func (b *AppSpecApplyConfiguration) WithVolumeMounts(values ...v1.VolumeMount) *AppSpecApplyConfiguration {
+	for i := range values {
+		b.VolumeMounts = append(b.VolumeMounts, values[i])
+	}
+	return b
+}
+
+// WithConfigFiles adds the given value to the ConfigFiles field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the ConfigFiles field.
+func (b *AppSpecApplyConfiguration) WithConfigFiles(values ...*AppConfigFilesApplyConfiguration) *AppSpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithConfigFiles")
+		}
+		b.ConfigFiles = append(b.ConfigFiles, *values[i])
+	}
+	return b
+}
+
+// WithInitContainers adds the given value to the InitContainers field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the InitContainers field.
+func (b *AppSpecApplyConfiguration) WithInitContainers(values ...*AppContainerApplyConfiguration) *AppSpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithInitContainers")
+		}
+		b.InitContainers = append(b.InitContainers, *values[i])
+	}
+	return b
+}
+
+// WithSidecars adds the given value to the Sidecars field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Sidecars field.
+func (b *AppSpecApplyConfiguration) WithSidecars(values ...*AppContainerApplyConfiguration) *AppSpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithSidecars")
+		}
+		b.Sidecars = append(b.Sidecars, *values[i])
+	}
+	return b
+}
+
+// WithStrategy sets the Strategy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Strategy field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithStrategy(value appsv1.DeploymentStrategy) *AppSpecApplyConfiguration {
+	b.Strategy = &value
+	return b
+}
+
+// WithMinReadySeconds sets the MinReadySeconds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the MinReadySeconds field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithMinReadySeconds(value int32) *AppSpecApplyConfiguration {
+	b.MinReadySeconds = &value
+	return b
+}
+
+// WithProgressDeadlineSeconds sets the ProgressDeadlineSeconds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ProgressDeadlineSeconds field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithProgressDeadlineSeconds(value int32) *AppSpecApplyConfiguration {
+	b.ProgressDeadlineSeconds = &value
+	return b
+}
+
+// WithRevisionHistoryLimit sets the RevisionHistoryLimit field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the RevisionHistoryLimit field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithRevisionHistoryLimit(value int32) *AppSpecApplyConfiguration {
+	b.RevisionHistoryLimit = &value
+	return b
+}
+
+// WithTerminationGracePeriodSeconds sets the TerminationGracePeriodSeconds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the TerminationGracePeriodSeconds field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithTerminationGracePeriodSeconds(value int64) *AppSpecApplyConfiguration {
+	b.TerminationGracePeriodSeconds = &value
+	return b
+}
+
+// WithAffinity sets the Affinity field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Affinity field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithAffinity(value runtime.RawExtension) *AppSpecApplyConfiguration {
+	b.Affinity = &value
+	return b
+}
+
+// WithNodeSelector puts the entries into the NodeSelector field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, the entries provided by each call will be put on the NodeSelector field,
+// overwriting an existing map entries in NodeSelector field with the same key.
+func (b *AppSpecApplyConfiguration) WithNodeSelector(entries map[string]string) *AppSpecApplyConfiguration {
+	if b.NodeSelector == nil && len(entries) > 0 {
+		b.NodeSelector = make(map[string]string, len(entries))
+	}
+	for k, v := range entries {
+		b.NodeSelector[k] = v
+	}
+	return b
+}
+
+// WithTolerations adds the given value to the Tolerations field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Tolerations field.
+func (b *AppSpecApplyConfiguration) WithTolerations(values ...v1.Toleration) *AppSpecApplyConfiguration {
+	for i := range values {
+		b.Tolerations = append(b.Tolerations, values[i])
+	}
+	return b
+}
+
+// WithTopologySpreadConstraints adds the given value to the TopologySpreadConstraints field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the TopologySpreadConstraints field.
+func (b *AppSpecApplyConfiguration) WithTopologySpreadConstraints(values ...v1.TopologySpreadConstraint) *AppSpecApplyConfiguration {
+	for i := range values {
+		b.TopologySpreadConstraints = append(b.TopologySpreadConstraints, values[i])
+	}
+	return b
+}
+
+// WithPriorityClassName sets the PriorityClassName field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PriorityClassName field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithPriorityClassName(value string) *AppSpecApplyConfiguration {
+	b.PriorityClassName = &value
+	return b
+}
+
+// WithRuntimeClassName sets the RuntimeClassName field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the RuntimeClassName field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithRuntimeClassName(value string) *AppSpecApplyConfiguration {
+	b.RuntimeClassName = &value
+	return b
+}
+
+// WithHostAliases adds the given value to the HostAliases field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the HostAliases field.
+func (b *AppSpecApplyConfiguration) WithHostAliases(values ...v1.HostAlias) *AppSpecApplyConfiguration {
+	for i := range values {
+		b.HostAliases = append(b.HostAliases, values[i])
+	}
+	return b
+}
+
+// WithDNSPolicy sets the DNSPolicy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the DNSPolicy field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithDNSPolicy(value v1.DNSPolicy) *AppSpecApplyConfiguration {
+	b.DNSPolicy = &value
+	return b
+}
+
+// WithDNSConfig sets the DNSConfig field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the DNSConfig field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithDNSConfig(value v1.PodDNSConfig) *AppSpecApplyConfiguration {
+	b.DNSConfig = &value
+	return b
+}
+
+// WithPodLabels puts the entries into the PodLabels field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, the entries provided by each call will be put on the PodLabels field,
+// overwriting an existing map entries in PodLabels field with the same key.
+func (b *AppSpecApplyConfiguration) WithPodLabels(entries map[string]string) *AppSpecApplyConfiguration {
+	if b.PodLabels == nil && len(entries) > 0 {
+		b.PodLabels = make(map[string]string, len(entries))
+	}
+	for k, v := range entries {
+		b.PodLabels[k] = v
+	}
+	return b
+}
+
+// WithPodAnnotations puts the entries into the PodAnnotations field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, the entries provided by each call will be put on the PodAnnotations field,
+// overwriting an existing map entries in PodAnnotations field with the same key.
+func (b *AppSpecApplyConfiguration) WithPodAnnotations(entries map[string]string) *AppSpecApplyConfiguration {
+	if b.PodAnnotations == nil && len(entries) > 0 {
+		b.PodAnnotations = make(map[string]string, len(entries))
+	}
+	for k, v := range entries {
+		b.PodAnnotations[k] = v
+	}
+	return b
+}
+
+// WithPodTemplate sets the PodTemplate field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PodTemplate field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithPodTemplate(value runtime.RawExtension) *AppSpecApplyConfiguration {
+	b.PodTemplate = &value
+	return b
+}
+
+// WithDefaults sets the Defaults field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Defaults field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithDefaults(value *AppDefaultsApplyConfiguration) *AppSpecApplyConfiguration {
+	b.Defaults = value
+	return b
+}
+
+// WithServiceAccount sets the ServiceAccount field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ServiceAccount field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithServiceAccount(value *AppServiceAccountApplyConfiguration) *AppSpecApplyConfiguration {
+	b.ServiceAccount = value
+	return b
+}
+
+// WithAutoscaling sets the Autoscaling field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Autoscaling field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithAutoscaling(value *AppAutoscalingApplyConfiguration) *AppSpecApplyConfiguration {
+	b.Autoscaling = value
+	return b
+}
+
+// WithPodDisruptionBudget sets the PodDisruptionBudget field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PodDisruptionBudget field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithPodDisruptionBudget(value *AppPodDisruptionBudgetApplyConfiguration) *AppSpecApplyConfiguration {
+	b.PodDisruptionBudget = value
+	return b
+}
+
 // WithService sets the Service field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Service field is set to the value of the last call.
 func (b *AppSpecApplyConfiguration) WithService(value *AppServiceApplyConfiguration) *AppSpecApplyConfiguration {
 	b.Service = value
+	return b
+}
+
+// WithIngress sets the Ingress field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Ingress field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithIngress(value *AppIngressApplyConfiguration) *AppSpecApplyConfiguration {
+	b.Ingress = value
+	return b
+}
+
+// WithHTTPRoute sets the HTTPRoute field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the HTTPRoute field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithHTTPRoute(value *AppHTTPRouteApplyConfiguration) *AppSpecApplyConfiguration {
+	b.HTTPRoute = value
+	return b
+}
+
+// WithNetworkPolicy sets the NetworkPolicy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the NetworkPolicy field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithNetworkPolicy(value *AppNetworkPolicyApplyConfiguration) *AppSpecApplyConfiguration {
+	b.NetworkPolicy = value
 	return b
 }
 
@@ -213,5 +595,13 @@ func (b *AppSpecApplyConfiguration) WithCommonAnnotations(entries map[string]str
 // If called multiple times, the ConflictPolicy field is set to the value of the last call.
 func (b *AppSpecApplyConfiguration) WithConflictPolicy(value *ConflictPolicyApplyConfiguration) *AppSpecApplyConfiguration {
 	b.ConflictPolicy = value
+	return b
+}
+
+// WithSuspend sets the Suspend field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Suspend field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithSuspend(value bool) *AppSpecApplyConfiguration {
+	b.Suspend = &value
 	return b
 }

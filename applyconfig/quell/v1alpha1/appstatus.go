@@ -32,8 +32,27 @@ type AppStatusApplyConfiguration struct {
 	Images []string `json:"images,omitempty"`
 	// endpoint is the DNS name within the cluster and the first port of the Service, for example shop.team-a.svc:80.
 	Endpoint *string `json:"endpoint,omitempty"`
-	// conditions of the App: Ready, Available, Progressing; Reconciling and Stalled only while they are true.
-	// Conditions of other types belong to other controllers and are left alone.
+	// image is the image that the spec asks for.
+	Image *string `json:"image,omitempty"`
+	// rolledOutImage is the image of the application's container that the last complete rollout brought.
+	RolledOutImage *string `json:"rolledOutImage,omitempty"`
+	// revision is the Deployment's revision, as kubectl rollout history counts.
+	Revision *int64 `json:"revision,omitempty"`
+	// rendering is the form in which the operator renders the Pods. It stays what it was when the App was first reconciled, so
+	// that a new release of the operator replaces no Pods.
+	Rendering *int32 `json:"rendering,omitempty"`
+	// operatorVersion is the version of the operator that wrote this status.
+	OperatorVersion *string `json:"operatorVersion,omitempty"`
+	// url is where the App is reached from outside the cluster, or else from within it.
+	URL *string `json:"url,omitempty"`
+	// endpoints are all the places where the App is reached.
+	Endpoints []AppEndpointApplyConfiguration `json:"endpoints,omitempty"`
+	// children are the objects that the App has made, and how they are.
+	Children []AppChildApplyConfiguration `json:"children,omitempty"`
+	// conflicts are fields of the children that somebody else owns although the App sets them, at most 32.
+	Conflicts []FieldConflictApplyConfiguration `json:"conflicts,omitempty"`
+	// conditions are Ready, Available, Progressing; Reconciling, Stalled and FieldConflict only while true; AutoscalingActive
+	// only with an autoscaler. Other types belong to other controllers.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 
@@ -122,6 +141,93 @@ func (b *AppStatusApplyConfiguration) WithImages(values ...string) *AppStatusApp
 // If called multiple times, the Endpoint field is set to the value of the last call.
 func (b *AppStatusApplyConfiguration) WithEndpoint(value string) *AppStatusApplyConfiguration {
 	b.Endpoint = &value
+	return b
+}
+
+// WithImage sets the Image field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Image field is set to the value of the last call.
+func (b *AppStatusApplyConfiguration) WithImage(value string) *AppStatusApplyConfiguration {
+	b.Image = &value
+	return b
+}
+
+// WithRolledOutImage sets the RolledOutImage field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the RolledOutImage field is set to the value of the last call.
+func (b *AppStatusApplyConfiguration) WithRolledOutImage(value string) *AppStatusApplyConfiguration {
+	b.RolledOutImage = &value
+	return b
+}
+
+// WithRevision sets the Revision field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Revision field is set to the value of the last call.
+func (b *AppStatusApplyConfiguration) WithRevision(value int64) *AppStatusApplyConfiguration {
+	b.Revision = &value
+	return b
+}
+
+// WithRendering sets the Rendering field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Rendering field is set to the value of the last call.
+func (b *AppStatusApplyConfiguration) WithRendering(value int32) *AppStatusApplyConfiguration {
+	b.Rendering = &value
+	return b
+}
+
+// WithOperatorVersion sets the OperatorVersion field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the OperatorVersion field is set to the value of the last call.
+func (b *AppStatusApplyConfiguration) WithOperatorVersion(value string) *AppStatusApplyConfiguration {
+	b.OperatorVersion = &value
+	return b
+}
+
+// WithURL sets the URL field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the URL field is set to the value of the last call.
+func (b *AppStatusApplyConfiguration) WithURL(value string) *AppStatusApplyConfiguration {
+	b.URL = &value
+	return b
+}
+
+// WithEndpoints adds the given value to the Endpoints field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Endpoints field.
+func (b *AppStatusApplyConfiguration) WithEndpoints(values ...*AppEndpointApplyConfiguration) *AppStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithEndpoints")
+		}
+		b.Endpoints = append(b.Endpoints, *values[i])
+	}
+	return b
+}
+
+// WithChildren adds the given value to the Children field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Children field.
+func (b *AppStatusApplyConfiguration) WithChildren(values ...*AppChildApplyConfiguration) *AppStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithChildren")
+		}
+		b.Children = append(b.Children, *values[i])
+	}
+	return b
+}
+
+// WithConflicts adds the given value to the Conflicts field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Conflicts field.
+func (b *AppStatusApplyConfiguration) WithConflicts(values ...*FieldConflictApplyConfiguration) *AppStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithConflicts")
+		}
+		b.Conflicts = append(b.Conflicts, *values[i])
+	}
 	return b
 }
 

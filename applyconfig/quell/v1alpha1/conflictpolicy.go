@@ -11,8 +11,11 @@ import (
 //
 // ConflictPolicy rules conflicts with other field managers on the App's children.
 type ConflictPolicyApplyConfiguration struct {
-	// mode Force, the default, takes a field back; Report leaves that child alone and says so in condition Stalled.
+	// mode Force, the default, takes a field back; Yield lets the other's value stand; Report leaves that child alone and says so
+	// in condition Stalled.
 	Mode *quellv1alpha1.ConflictMode `json:"mode,omitempty"`
+	// rules are exceptions from mode. Of several that fit a field, the one with the longest path counts.
+	Rules []ConflictRuleApplyConfiguration `json:"rules,omitempty"`
 }
 
 // ConflictPolicyApplyConfiguration constructs a declarative configuration of the ConflictPolicy type for use with
@@ -26,5 +29,18 @@ func ConflictPolicy() *ConflictPolicyApplyConfiguration {
 // If called multiple times, the Mode field is set to the value of the last call.
 func (b *ConflictPolicyApplyConfiguration) WithMode(value quellv1alpha1.ConflictMode) *ConflictPolicyApplyConfiguration {
 	b.Mode = &value
+	return b
+}
+
+// WithRules adds the given value to the Rules field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Rules field.
+func (b *ConflictPolicyApplyConfiguration) WithRules(values ...*ConflictRuleApplyConfiguration) *ConflictPolicyApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithRules")
+		}
+		b.Rules = append(b.Rules, *values[i])
+	}
 	return b
 }
