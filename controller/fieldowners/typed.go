@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
@@ -33,4 +34,18 @@ func Typed(o Object, gvk schema.GroupVersionKind, types managedfields.TypeConver
 		return nil, fmt.Errorf("read live %s %q: %w", gvk.Kind, o.GetName(), err)
 	}
 	return tv, nil
+}
+
+// Structure is the set of all paths of an object by the merge rules of its kind, in which an atomic list or map is one
+// path; see Attribute. The error, as that of Typed, is of an object that does not fit its schema.
+func Structure(o Object, gvk schema.GroupVersionKind, types managedfields.TypeConverter) (*fieldpath.Set, error) {
+	tv, err := Typed(o, gvk, types)
+	if err != nil {
+		return nil, err
+	}
+	paths, err := tv.ToFieldSet()
+	if err != nil {
+		return nil, fmt.Errorf("list the fields of %s %q: %w", gvk.Kind, o.GetName(), err)
+	}
+	return paths, nil
 }

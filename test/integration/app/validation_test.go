@@ -55,7 +55,7 @@ var _ = Describe("The CRD", func() {
 		Entry("port 0", `{image: i, ports: [{name: a, containerPort: 0}]}`, "spec.ports[0].containerPort", "greater than or equal to 1"),
 		Entry("port 65536", `{image: i, ports: [{name: a, containerPort: 65536}]}`, "spec.ports[0].containerPort", "less than or equal to 65535"),
 		Entry("an unknown protocol", `{image: i, ports: [{name: a, containerPort: 1, protocol: HTTP}]}`, "spec.ports[0].protocol", `"TCP", "UDP", "SCTP"`),
-		Entry("an unknown service mode", `{image: i, service: {mode: Off}}`, "spec.service.mode", `"Auto", "None"`),
+		Entry("an unknown service mode", `{image: i, service: {mode: Off}}`, "spec.service.mode", `"Auto", "Headless", "None"`),
 		Entry("an unknown service type", `{image: i, service: {type: ExternalName}}`, "spec.service.type", `"ClusterIP", "NodePort", "LoadBalancer"`),
 		Entry("a mapping of an unknown port", `{image: i, ports: [{name: a, containerPort: 1}], service: {ports: [{name: b, port: 80}]}}`, "add that port or correct the name"),
 		Entry("a mapping without any port", `{image: i, service: {ports: [{name: b, port: 80}]}}`, "add that port or correct the name"),
@@ -75,7 +75,7 @@ var _ = Describe("The CRD", func() {
 		Entry("an annotation of the operator", `{image: i, commonAnnotations: {quell.dev/x: x}}`, "spec.commonAnnotations", "use another key"),
 		Entry("an annotation of the Deployment controller", `{image: i, commonAnnotations: {deployment.kubernetes.io/revision: "1"}}`, "spec.commonAnnotations", "use another key"),
 		Entry("kubectl's annotation", `{image: i, commonAnnotations: {kubectl.kubernetes.io/last-applied-configuration: x}}`, "spec.commonAnnotations", "use another key"),
-		Entry("an unknown conflict mode", `{image: i, conflictPolicy: {mode: Fight}}`, "spec.conflictPolicy.mode", `"Force", "Report"`),
+		Entry("an unknown conflict mode", `{image: i, conflictPolicy: {mode: Fight}}`, "spec.conflictPolicy.mode", `"Force", "Yield", "Report"`),
 		Entry("an unknown field", `{image: i, replica: 2}`, `unknown field "spec.replica"`),
 	)
 
