@@ -31,7 +31,7 @@ storm: ## count what an operator writes that stamps its status on every reconcil
 
 .PHONY: build
 build: ## build the programs under cmd/ into bin/
-	go build -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/...
+	go build -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/manager ./cmd/kubectl-quell
 
 .PHONY: test
 test: test-unit test-integration ## run all tests
@@ -78,6 +78,27 @@ GENERATE = $(CONTROLLER_GEN) object crd:maxDescLen=200 applyconfiguration paths=
 .PHONY: generate
 generate: $(CONTROLLER_GEN) ## generate deep copies, apply configurations, CRDs and the manager's ClusterRole
 	$(GENERATE)
+
+.PHONY: docs
+docs: ## write docs/kubectl-quell.md from the commands' help
+	go run ./cmd/kubectl-quell/internal/docs > docs/kubectl-quell.md
+
+PLATFORMS ?= linux_amd64 linux_arm64 darwin_amd64 darwin_arm64 windows_amd64 windows_arm64
+
+# The archives are the same whoever builds them: fixed order, owner and time.
+.PHONY: release-snapshot
+release-snapshot: ## build kubectl-quell for all PLATFORMS, with its krew manifest, into bin/release
+	@rm -rf bin/release; mkdir -p bin/release
+	@sums='s|@VERSION@|$(VERSION)|'; \
+	for platform in $(PLATFORMS); do \
+		os=$${platform%_*}; arch=$${platform#*_}; out=bin/release/$$platform; suffix=$$([[ $$os != windows ]] || echo .exe); \
+		echo "building $$platform"; \
+		GOOS=$$os GOARCH=$$arch go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o "$$out/kubectl-quell$$suffix" ./cmd/kubectl-quell; \
+		cp LICENSE "$$out"; \
+		tar -C "$$out" --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -cf - . | gzip -n > "bin/release/kubectl-quell_$$platform.tar.gz"; \
+		sums+="; s|@$$platform@|$$(sha256sum "bin/release/kubectl-quell_$$platform.tar.gz" | cut -d' ' -f1)|"; \
+	done; \
+	sed "1d; $$sums" cmd/kubectl-quell/krew.yaml > bin/release/quell.yaml
 
 .PHONY: image
 image: ## build the operator's container image, named by IMAGE

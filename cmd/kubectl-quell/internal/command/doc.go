@@ -1,0 +1,2 @@
+// Package command puts the commands of kubectl quell together.
+package command

@@ -1,0 +1,38 @@
+package frame
+
+import "errors"
+
+// The exit codes, as kubectl diff has them: findings are not failures.
+const (
+	Fine     = 0
+	Findings = 1
+	Usage    = 2
+	Failure  = 3
+)
+
+// ErrFindings is returned by a command that did its work, printed what it found, and wants the exit code to tell.
+var ErrFindings = errors.New("there are findings")
+
+// UsageError is a command line that cannot be meant.
+type UsageError struct{ Err error }
+
+// Error says what is wrong with the command line.
+func (e UsageError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e UsageError) Unwrap() error { return e.Err }
+
+// Code is the exit code for what a command returned. Commands return failures rather than findings when they have both: what
+// was not seen cannot be vouched for.
+func Code(err error) int {
+	var usage UsageError
+	switch {
+	case err == nil:
+		return Fine
+	case errors.As(err, &usage):
+		return Usage
+	case errors.Is(err, ErrFindings):
+		return Findings
+	}
+	return Failure
+}

@@ -1,0 +1,130 @@
+package handover
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/hduolab/quell/cmd/kubectl-quell/internal/show"
+	"github.com/hduolab/quell/controller/fieldowners"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+const backupKind = "OwnershipBackup"
+
+// Backup is a file from which restore puts managedFields back.
+type Backup struct {
+	APIVersion string       `json:"apiVersion"`
+	Kind       string       `json:"kind"`
+	Items      []BackupItem `json:"items"`
+}
+
+// BackupItem is one object, as it was and as it was made.
+type BackupItem struct {
+	Object show.ObjectRef              `json:"object"`
+	Before []metav1.ManagedFieldsEntry `json:"before"`
+	After  []metav1.ManagedFieldsEntry `json:"after"`
+}
+
+// writeBackup writes a new file; it never replaces one.
+func writeBackup(path string, changes []*change) (err error) {
+	backup := Backup{APIVersion: show.APIVersion, Kind: backupKind}
+	for _, c := range changes {
+		backup.Items = append(backup.Items, BackupItem{show.RefOf(c.object.Unstructured), c.before, c.after})
+	}
+	raw, err := yaml.Marshal(backup)
+	if err != nil {
+		return fmt.Errorf("encode the backup: %w", err)
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("write the backup: %w", err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if _, err = file.Write(raw); err != nil {
+		return fmt.Errorf("write the backup: %w", err)
+	}
+	return nil
+}
+
+func readBackup(path string) (Backup, error) {
+	var backup Backup
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return backup, fmt.Errorf("read the backup: %w", err)
+	}
+	if err := yaml.UnmarshalStrict(raw, &backup); err != nil {
+		return backup, fmt.Errorf("read the backup %s: %w", path, err)
+	}
+	if backup.Kind != backupKind || backup.APIVersion != show.APIVersion {
+		return backup, fmt.Errorf("%s is no %s of %s, but %q of %q", path, backupKind, show.APIVersion, backup.Kind, backup.APIVersion)
+	}
+	return backup, nil
+}
+
+// object is a manifest by which the object can be found.
+func (i BackupItem) object() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion(i.Object.APIVersion)
+	u.SetKind(i.Object.Kind)
+	u.SetNamespace(i.Object.Namespace)
+	u.SetName(i.Object.Name)
+	return u
+}
+
+var (
+	errReplaced = errors.New("it was deleted and created anew since the backup")
+	errMoved    = errors.New("what was handed over has moved on since the backup, so it cannot be put back")
+)
+
+// restored is the rule that puts back what was changed. Entries of others stay as they are now; one that was changed must be as
+// it was left.
+func (i BackupItem) restored(live *unstructured.Unstructured) ([]metav1.ManagedFieldsEntry, error) {
+	if string(live.GetUID()) != i.Object.UID {
+		return nil, errReplaced
+	}
+	current := live.GetManagedFields()
+	entries := []metav1.ManagedFieldsEntry{}
+	for _, e := range current {
+		before, after := find(i.Before, e), find(i.After, e)
+		switch {
+		case isSame(before, after): // it was never touched
+			entries = append(entries, e)
+		case !isSame(&e, after):
+			return nil, fmt.Errorf("%s: %w", fieldowners.OwnerOf(&e), errMoved)
+		case before != nil:
+			entries = append(entries, *before)
+		}
+	}
+	for _, a := range i.After {
+		if find(current, a) == nil && !isSame(find(i.Before, a), &a) {
+			return nil, fmt.Errorf("%s: %w", fieldowners.OwnerOf(&a), errMoved)
+		}
+	}
+	for _, b := range i.Before {
+		if find(current, b) == nil && find(i.After, b) == nil {
+			entries = append(entries, b)
+		}
+	}
+	return entries, nil
+}
+
+func find(entries []metav1.ManagedFieldsEntry, like metav1.ManagedFieldsEntry) *metav1.ManagedFieldsEntry {
+	for i := range entries {
+		if fieldowners.OwnerOf(&entries[i]) == fieldowners.OwnerOf(&like) {
+			return &entries[i]
+		}
+	}
+	return nil
+}
+
+// isSame reports whether two entries of one owner have the same fields, or neither exists.
+func isSame(a, b *metav1.ManagedFieldsEntry) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	one, two := fieldowners.Parse([]metav1.ManagedFieldsEntry{*a})[0], fieldowners.Parse([]metav1.ManagedFieldsEntry{*b})[0]
+	return (one.Unknown == nil) == (two.Unknown == nil) && one.Fields.Equals(two.Fields)
+}

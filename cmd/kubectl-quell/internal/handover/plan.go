@@ -1,0 +1,121 @@
+package handover
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/hduolab/quell/cmd/kubectl-quell/internal/cluster"
+	"github.com/hduolab/quell/controller/fieldowners"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// attempts is how often a change is made anew on an object that changed in between.
+const attempts = 4
+
+// rule makes managedFields out of those of an object.
+type rule func(*unstructured.Unstructured) ([]metav1.ManagedFieldsEntry, error)
+
+// change is what is to be done to one object.
+type change struct {
+	object        cluster.Object
+	before, after []metav1.ManagedFieldsEntry
+	rule          rule
+}
+
+func newChange(o cluster.Object, r rule) (*change, error) {
+	after, err := r(o.Unstructured)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", cluster.Ref(o.Unstructured), err)
+	}
+	return &change{object: o, before: o.GetManagedFields(), after: after, rule: r}, nil
+}
+
+// row is one field in the difference that a change makes.
+type row struct{ path, from, to string }
+
+func (c *change) rows() []row {
+	after := fieldowners.Parse(c.after)
+	var rows []row
+	for _, m := range fieldowners.Diff(fieldowners.Parse(c.before), after) {
+		to := m.Gained
+		if len(to) == 0 {
+			to = fieldowners.OwnersOf(after, m.Path)
+		}
+		r := row{path: fieldowners.FormatPath(m.Path), from: fieldowners.Join(m.Lost), to: fieldowners.Join(to)}
+		if len(m.Lost) == 0 {
+			r.from = "nobody"
+		}
+		if len(to) == 0 {
+			r.to = "nobody"
+		}
+		rows = append(rows, r)
+	}
+	for _, e := range fieldowners.Parse(c.before) {
+		_, stays := fieldowners.Find(after, e.Owner)
+		if e.Unknown != nil && !stays {
+			rows = append(rows, row{"(fields that cannot be read)", e.String(), "nobody"})
+		}
+	}
+	return rows
+}
+
+// run patches the object. When it changed since it was read, it is read anew, and patched only if the difference would
+// be the same that was shown.
+func (c *change) run(dryRun bool) error {
+	var refusal error
+	for range attempts {
+		patch, err := c.patch()
+		if err != nil {
+			return err
+		}
+		_, refusal = cluster.JSONPatch(c.object.Info, patch, dryRun)
+		if !apierrors.IsConflict(refusal) && !apierrors.IsInvalid(refusal) { // invalid is what a failed test of the uid is, too
+			return refusal
+		}
+		if err := c.renew(); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("patch managedFields, %d times: %w", attempts, refusal)
+}
+
+func (c *change) renew() error {
+	fresh, err := cluster.Get(c.object.Info, "")
+	if err != nil {
+		return fmt.Errorf("read it anew after a conflict: %w", err)
+	}
+	if fresh.GetUID() != c.object.GetUID() {
+		return errors.New("it was deleted and created anew in between: nothing was changed")
+	}
+	renewed, err := newChange(cluster.Object{Unstructured: fresh, Info: c.object.Info}, c.rule)
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(renewed.rows(), c.rows()) {
+		return errors.New("its owners changed in between: nothing was changed; run the command again to see the new difference")
+	}
+	*c = *renewed
+	return nil
+}
+
+// patch replaces managedFields. A uid that differs fails the test; a resourceVersion that differs, which a replaced one
+// unlike a tested one makes a conflict, has the change tried again.
+func (c *change) patch() ([]byte, error) {
+	after := c.after
+	if len(after) == 0 {
+		after = []metav1.ManagedFieldsEntry{{}} // the API server takes [] for "as before" and [{}] for "none"
+	}
+	raw, err := json.Marshal([]map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": c.object.GetUID()},
+		{"op": "replace", "path": "/metadata/managedFields", "value": after},
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": c.object.GetResourceVersion()},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode the patch: %w", err)
+	}
+	return raw, nil
+}

@@ -1,0 +1,66 @@
+package handover
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/hduolab/quell/cmd/kubectl-quell/internal/cluster"
+	"github.com/hduolab/quell/cmd/kubectl-quell/internal/frame"
+	"github.com/hduolab/quell/cmd/kubectl-quell/internal/show"
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// NewRestore makes the command that puts a backup back.
+func NewRestore(f *frame.Frame) *cobra.Command {
+	fl := &writeFlags{}
+	cmd := &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Put back the owners that transfer or release has changed",
+		Long: `Put back managedFields from the backup file of 'kubectl quell transfer' or 'kubectl quell release'. Entries of other
+managers stay as they are now. When an entry that was changed has changed again since, or the object is another one of the
+same name, it is refused.`,
+		Example: `  kubectl quell restore quell-backup-20260102T150405.000Z.yaml`,
+	}
+	fl.addFlags(cmd)
+	cmd.RunE = f.Run(func(args []string) error {
+		if len(args) != 1 {
+			return errors.New("name one backup file")
+		}
+		return fl.validate()
+	}, func(_ *cobra.Command, args []string) error { return restore(f, fl, args[0]) })
+	return cmd
+}
+
+func restore(f *frame.Frame, fl *writeFlags, path string) error {
+	backup, err := readBackup(path)
+	if err != nil {
+		return err
+	}
+	items := map[show.ObjectRef]BackupItem{}
+	var objects []*unstructured.Unstructured
+	for _, i := range backup.Items {
+		o := i.object()
+		items[show.RefOf(o)] = i
+		objects = append(objects, o)
+	}
+	var changes []*change
+	err = cluster.Find(f, objects, func(o cluster.Object) error {
+		item := items[show.RefOf(o.Unstructured)]
+		live, err := cluster.Get(o.Info, "")
+		if err != nil {
+			return fmt.Errorf("read %s: %w", cluster.Ref(o.Unstructured), err)
+		}
+		o.Unstructured = live
+		c, err := newChange(o, item.restored)
+		if err != nil {
+			return err
+		}
+		changes = append(changes, c)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return writer{fl, f, false}.write(changes)
+}

@@ -1,0 +1,174 @@
+package handover
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/hduolab/quell/cmd/kubectl-quell/internal/cluster"
+	"github.com/hduolab/quell/cmd/kubectl-quell/internal/frame"
+	"github.com/hduolab/quell/controller/fieldowners"
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+type flags struct {
+	writeFlags
+	selection    cluster.Selection
+	from         []string
+	to           string
+	paths        []string
+	operation    string
+	subresources []string
+	apiVersion   string
+}
+
+type options struct {
+	*flags
+	frame *frame.Frame
+	args  []string
+	paths []fieldpath.Path
+}
+
+// NewTransfer makes the command that hands fields over.
+func NewTransfer(f *frame.Frame) *cobra.Command {
+	fl := &flags{}
+	cmd := &cobra.Command{
+		Use:   "transfer (TYPE/NAME | TYPE [NAME]) --from MANAGER --to MANAGER",
+		Short: "Give fields of one field manager to another, without changing a value",
+		Long: `Give the fields that some managers own to another one, which then owns them as if it had applied them, so that its
+next server-side apply conflicts with none of them and removes what it leaves out. Values do not change; only
+managedFields are patched, guarded by the object's uid and resourceVersion.
+
+The difference is shown first, and a backup file is written, which 'kubectl quell restore' puts back.`,
+		Example: `  # From client-side to server-side kubectl apply
+  kubectl quell transfer deployment/web --from kubectl-client-side-apply --to kubectl
+
+  # Two tools were merged into one
+  kubectl quell transfer deployments -n shop --from helm,flux --to argocd --yes
+
+  # Give one field to the autoscaler's owner
+  kubectl quell transfer deployment/web --from ci --to autoscaling --path .spec.replicas
+
+  # An operator that used to update and now applies
+  kubectl quell transfer apps.quell.dev/web --from my-operator --operation Update --subresource status --to my-operator`,
+	}
+	fl.finish(f, cmd)
+	cmd.Flags().StringSliceVar(&fl.from, "from", nil, "managers to take fields from")
+	cmd.Flags().StringVar(&fl.to, "to", "", "manager to give them to")
+	cmd.RunE = f.Run(func(args []string) error {
+		if len(fl.from) == 0 || fl.to == "" {
+			return errors.New("--from and --to are needed: see 'kubectl quell managers' for names")
+		}
+		return fl.validate(args)
+	}, fl.run(f))
+	return cmd
+}
+
+// NewRelease makes the command that gives fields up.
+func NewRelease(f *frame.Frame) *cobra.Command {
+	fl := &flags{}
+	cmd := &cobra.Command{
+		Use:   "release (TYPE/NAME | TYPE [NAME]) --manager MANAGER",
+		Short: "Take fields away from a field manager, without changing a value",
+		Long: `Take all or some fields away from field managers. Values do not change; only managedFields are patched, guarded by
+the object's uid and resourceVersion. A field that nobody owns any more stays as it is, until somebody applies it.
+
+The difference is shown first, and a backup file is written, which 'kubectl quell restore' puts back.`,
+		Example: `  # A tool that is gone for good
+  kubectl quell release deployments -A --manager old-tool
+
+  # Let the autoscaler's value stand
+  kubectl quell release deployment/web --manager ci --path .spec.replicas
+
+  # An entry in a version that is not served any more fails every apply
+  kubectl quell release widgets.example.com/one --manager widget-operator --api-version example.com/v1beta1`,
+	}
+	fl.finish(f, cmd)
+	cmd.Flags().StringSliceVar(&fl.from, "manager", nil, "managers to take fields from")
+	cmd.RunE = f.Run(func(args []string) error {
+		if len(fl.from) == 0 {
+			return errors.New("--manager is needed: see 'kubectl quell managers' for names")
+		}
+		return fl.validate(args)
+	}, fl.run(f))
+	return cmd
+}
+
+// finish adds what both commands have.
+func (fl *flags) finish(f *frame.Frame, cmd *cobra.Command) {
+	cmd.ValidArgsFunction = cluster.CompleteTypes(f)
+	fl.selection.AddSelectors(cmd)
+	fl.addFlags(cmd)
+	fl.addBackup(cmd)
+	cmd.Flags().StringArrayVar(&fl.paths, "path", nil, "only this field and what is below, repeatable; for example --path .spec.replicas")
+	cmd.Flags().StringVar(&fl.operation, "operation", "", "only entries of this operation: Apply or Update")
+	cmd.Flags().StringArrayVar(&fl.subresources, "subresource", nil, `only entries of this subresource, repeatable; "" is the object itself`)
+	cmd.Flags().StringVar(&fl.apiVersion, "api-version", "", "only entries in this API version, for example apps/v1")
+}
+
+func (fl *flags) validate(args []string) error {
+	if !slices.Contains([]string{"", "Apply", "Update"}, fl.operation) {
+		return fmt.Errorf("--operation must be Apply or Update, is %q", fl.operation)
+	}
+	if _, err := parsePaths(fl.paths); err != nil {
+		return err
+	}
+	return errors.Join(fl.writeFlags.validate(), fl.selection.Validate(args))
+}
+
+func parsePaths(texts []string) ([]fieldpath.Path, error) {
+	var paths []fieldpath.Path
+	for _, text := range texts {
+		path, err := fieldowners.ParsePath(text)
+		if err != nil {
+			return nil, fmt.Errorf("--path: %w", err)
+		}
+		paths = append(paths, path)
+	}
+	return paths, nil
+}
+
+func (fl *flags) run(f *frame.Frame) func(*cobra.Command, []string) error {
+	return func(_ *cobra.Command, args []string) error {
+		paths, err := parsePaths(fl.paths)
+		if err != nil {
+			return err
+		}
+		return options{flags: fl, frame: f, args: args, paths: paths}.run()
+	}
+}
+
+func (o options) run() error {
+	handover := fieldowners.Handover{From: o.isFrom, Paths: o.paths, To: o.to}
+	rule := func(u *unstructured.Unstructured) ([]metav1.ManagedFieldsEntry, error) {
+		return handover.Apply(u.GetManagedFields())
+	}
+	var changes []*change
+	err := o.selection.Visit(o.frame, o.args, func(object cluster.Object) error {
+		c, err := newChange(object, rule)
+		if errors.Is(err, fieldowners.ErrNothing) && !cluster.Named(o.args) {
+			return nil
+		}
+		if err == nil {
+			changes = append(changes, c)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if len(changes) == 0 {
+		return fieldowners.ErrNothing
+	}
+	return writer{&o.writeFlags, o.frame, true}.write(changes)
+}
+
+func (o options) isFrom(owner fieldowners.Owner) bool {
+	return slices.Contains(o.from, owner.Manager) &&
+		(o.operation == "" || o.operation == string(owner.Operation)) &&
+		(len(o.subresources) == 0 || slices.Contains(o.subresources, owner.Subresource)) &&
+		(o.apiVersion == "" || o.apiVersion == owner.APIVersion)
+}

@@ -1,0 +1,72 @@
+package show
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestEscape(t *testing.T) {
+	for text, want := range map[string]string{
+		"plain, ß 日本 'quoted' \"too\" \\":   "plain, ß 日本 'quoted' \"too\" \\",
+		"\x1b[2J\r\n\t\a\x00":               `\x1b[2J\r\n\t\a\x00`,
+		"\u009b31m\u202e\u200b\u2028\ufeff": `\u009b31m\u202e\u200b\u2028\ufeff`,
+		"broken \xff":                       "broken \ufffd",
+	} {
+		if got := Escape(text); got != want {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	}
+	if got := EscapeLines("a\n\tb\r"); got != "a\n\tb\\r" {
+		t.Errorf("lines become %q", got)
+	}
+}
+
+func TestTable(t *testing.T) {
+	var out bytes.Buffer
+	rows := [][]string{{"a\x1b[2J", "x", "last "}, {"ß", "", ""}}
+	if err := Table(&out, []string{"ONE", "TWO", "THREE"}, rows); err != nil {
+		t.Fatal(err)
+	}
+	want := "ONE        TWO   THREE\na\\x1b[2J   x     last\nß\n"
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+func TestValue(t *testing.T) {
+	for want, got := range map[string]string{
+		`"a\n"`: Value("a\n", true), "null": Value(nil, true), "<absent>": Value(nil, false), `{"a":[1,true]}`: Value(map[string]any{"a": []any{1, true}}, true),
+	} {
+		if got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	if long := Value(strings.Repeat("ß", 1000), true); len([]rune(long)) != maxValue+len("...") {
+		t.Errorf("a long value has %d characters", len([]rune(long)))
+	}
+}
+
+func TestTimes(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	when := metav1.NewTime(now.Add(-90 * time.Minute))
+	for want, got := range map[string]string{
+		"90m": Relative.Format(&when, now), "2026-01-02T01:34:05Z": Absolute.Format(&when, now), "": NoTimes.Format(&when, now) + Absolute.Format(nil, now),
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestColoursAreStable(t *testing.T) {
+	if got := Palette(true).Of("argocd", "x"); got != "\x1b[38;5;31mx\x1b[0m" || got == Palette(true).Of("helm", "x") {
+		t.Error("a manager's colour is not its own")
+	}
+	if got := Palette(false).Of("argocd", "x") + Palette(false).Warn("y") + Palette(true).Warn(""); got != "xy" {
+		t.Errorf("no colour is %q", got)
+	}
+}

@@ -1,0 +1,192 @@
+package kubectlquell_test
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+type verdict struct {
+	Noop     bool
+	Findings []finding
+	Remarks  []finding
+}
+
+type finding struct{ Path, Cause string }
+
+// hazard is an apply after another, and what is to be said of it.
+type hazard struct {
+	// first is applied by "op"; again is what the question is about, "" for first.
+	first, again string
+	// between is what others do in between.
+	between     func(ctx context.Context, ns string)
+	subresource string
+	findings    []finding
+	remarks     []finding
+}
+
+func gadget(content string) string {
+	return `{apiVersion: test.quell.dev/v1, kind: Gadget, metadata: {name: g}, ` + content + `}`
+}
+
+var _ = DescribeTable("noop says what the apply then does", func(ctx SpecContext, h hazard) {
+	ns := namespace(ctx)
+	if h.again == "" {
+		h.again = h.first
+	}
+	var sub []string
+	if h.subresource != "" {
+		sub = []string{h.subresource}
+		mustApply(ctx, "creator", ns, gadget(`spec: {text: x}`))
+	}
+	last := mustApply(ctx, "op", ns, h.first, sub...)
+	if h.between != nil {
+		h.between(ctx, ns)
+	}
+	nextSecond(ctx, time.Now()) // managedFields tell times by the second
+	r := quell(ctx, "noop", "-f", file(h.again), "-n", ns, "--field-manager", "op", "--subresource", h.subresource, "--force-conflicts", "-o", "json")
+	var report struct{ Items []verdict }
+	decode(r.out, &report)
+	Expect(report.Items).To(HaveLen(1), r.err)
+	Expect(report.Items[0].Findings).To(ConsistOf(h.findings), r.err)
+	Expect(report.Items[0].Remarks).To(ConsistOf(h.remarks), r.err)
+	before := get(ctx, last).GetResourceVersion()
+	after := mustApply(ctx, "op", ns, h.again, sub...).GetResourceVersion()
+	if report.Items[0].Noop {
+		Expect(after).To(Equal(before), "the real apply writes nothing")
+	} else {
+		Expect(after).NotTo(Equal(before), "the real apply writes")
+	}
+	Expect(r.code).To(Equal(map[bool]int{true: 0, false: 1}[report.Items[0].Noop]))
+},
+	Entry("the same again", hazard{first: gadget(`spec: {text: x, number: 1, tags: [b, a], order: [b, a], parts: [{name: p}], filled: {a: x}}`)}),
+	Entry("a Deployment with defaults and another writer", hazard{
+		first: deployment("web", "nginx:1", 1, "x"),
+		between: func(ctx context.Context, ns string) {
+			kubectl(ctx, "rollout", "status", "deployment/web", "-n", ns, "--timeout=60s")
+		},
+	}),
+	Entry("another value", hazard{
+		first: gadget(`spec: {text: x}`), again: gadget(`spec: {text: v}`), findings: []finding{{".spec.text", "Changed"}},
+	}),
+	Entry("a field more and a field less", hazard{
+		first: gadget(`spec: {text: x}`), again: gadget(`spec: {number: 1}`),
+		findings: []finding{{".spec.text", "Removed"}, {".spec.number", "Added"}},
+	}),
+	Entry("content that pruning drops", hazard{
+		first: gadget(`spec: {embedded: {metadata: {labels: {a: b}}}}`), findings: []finding{{".spec.embedded.metadata.labels.a", "Pruned"}},
+	}),
+	Entry("content that pruning drops from the status", hazard{
+		first: gadget(`status: {embedded: {metadata: {labels: {a: b}}}}`), subresource: "status",
+		findings: []finding{{".status.embedded.metadata.labels.a", "Pruned"}},
+	}),
+	Entry("an atomic list in another order", hazard{
+		first: gadget(`spec: {order: [a, b]}`), again: gadget(`spec: {order: [b, a]}`), findings: []finding{{".spec.order", "Reordered"}},
+	}),
+	Entry("a set in another order", hazard{
+		first: gadget(`spec: {tags: [a, b]}`), again: gadget(`spec: {tags: [b, a]}`), findings: []finding{{".spec.tags", "Reordered"}},
+	}),
+	Entry("a map list in another order", hazard{
+		first: gadget(`spec: {parts: [{name: a}, {name: b}]}`), again: gadget(`spec: {parts: [{name: b}, {name: a}]}`),
+		findings: []finding{{".spec.parts", "Reordered"}},
+	}),
+	Entry("a quantity in another form", hazard{
+		first:   `{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 1000m}}}]}}`,
+		remarks: []finding{{`.spec.containers[name="c"].resources.requests.cpu`, "Normalised"}},
+	}),
+	Entry("an empty value, which the API server leaves out", hazard{
+		first:   `{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i, env: [{name: E, value: ""}]}]}}`,
+		remarks: []finding{{`.spec.containers[name="c"].env[name="E"].value`, "Normalised"}},
+	}),
+	Entry("a null that the schema allows", hazard{first: gadget(`spec: {nothing: null, text: x}`)}),
+	Entry("an empty status after one with content", hazard{
+		first: gadget(`status: {text: x}`), again: gadget(`status: {}`), subresource: "status",
+		between: func(ctx context.Context, ns string) {
+			mustApply(ctx, "rival", ns, gadget(`status: {number: 1}`), "status")
+		},
+		findings: []finding{{".status.text", "Removed"}}, remarks: []finding{{".status", "Defaulted"}},
+	}),
+	Entry("templates in an atomic list that are filled in", hazard{
+		first: `
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: s}
+spec:
+  serviceName: s
+  selector: {matchLabels: {a: b}}
+  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}
+  volumeClaimTemplates: [{metadata: {name: d}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]
+`,
+		between: func(ctx context.Context, ns string) {
+			kubectl(ctx, "wait", "statefulset/s", "-n", ns, "--for=jsonpath={.status.observedGeneration}=1", "--timeout=60s")
+		},
+		remarks: []finding{{".spec.volumeClaimTemplates", "Defaulted"}},
+	}),
+	Entry("an empty map that is filled in", hazard{
+		first:   gadget(`spec: {filled: {}}`),
+		remarks: []finding{{".spec.filled", "Defaulted"}},
+	}),
+	Entry("status in an apply of the object itself", hazard{
+		first: gadget(`spec: {text: x}`), again: gadget(`spec: {text: x}, status: {text: v}`), remarks: []finding{{".status.text", "Ignored"}},
+	}),
+	Entry("labels in an apply of the status", hazard{
+		first: gadget(`status: {text: x}`), again: `{apiVersion: test.quell.dev/v1, kind: Gadget, metadata: {name: g, labels: {a: b}}, status: {text: x}}`,
+		subresource: "status", remarks: []finding{{".metadata.labels.a", "Ignored"}},
+	}),
+	Entry("another API version", hazard{
+		first: gadget(`spec: {text: x}`), again: `{apiVersion: test.quell.dev/v1beta1, kind: Gadget, metadata: {name: g}, spec: {text: x}}`,
+		findings: []finding{{"", "APIVersion"}},
+	}),
+	Entry("a value that another manager took", hazard{
+		first: gadget(`spec: {text: x, number: 1}`), findings: []finding{{".spec.text", "Changed"}},
+		between: func(ctx context.Context, ns string) { mustApply(ctx, "rival", ns, gadget(`spec: {text: v}`)) },
+	}),
+	Entry("a value that another manager took and gave back", hazard{
+		first: gadget(`spec: {text: x, number: 1}`), findings: []finding{{".spec.text", "NewlyOwned"}},
+		between: func(ctx context.Context, ns string) {
+			mustApply(ctx, "rival", ns, gadget(`spec: {text: v}`))
+			mustApply(ctx, "rival", ns, gadget(`spec: {text: x}`))
+		},
+	}),
+	Entry("a field less that somebody else owns too", hazard{
+		first: gadget(`spec: {text: x, number: 1}`), again: gadget(`spec: {text: x}`), findings: []finding{{".spec.number", "Released"}},
+		between: func(ctx context.Context, ns string) { mustApply(ctx, "rival", ns, gadget(`spec: {number: 1}`)) },
+	}),
+)
+
+var _ = Describe("noop", func() {
+	It("tells of an object to come and of conflicts", func(ctx SpecContext) {
+		ns := namespace(ctx)
+		manifest := file(gadget(`spec: {text: x}`))
+		Expect(expect(ctx, 1, "noop", "-f", manifest, "-n", ns)).To(ContainSubstring("Created"))
+		mustApply(ctx, "rival", ns, gadget(`spec: {text: v}`))
+		Expect(expect(ctx, 1, "noop", "-f", manifest, "-n", ns)).To(MatchRegexp(`\.spec\.text +Conflict +"x" +"v"`))
+		expect(ctx, 3, "noop", "-f", file(gadget(`spec: {nosuch: y}`)), "-n", ns)
+	})
+
+	It("tells admission's value from one's own", func(ctx SpecContext) {
+		ns := namespace(ctx)
+		kubectl(ctx, "label", "namespace", ns, "admission=gadgets")
+		policy := asset("admission.yaml")
+		kubectl(ctx, "create", "-f", policy)
+		DeferCleanup(func(ctx context.Context) { kubectl(ctx, "delete", "-f", policy) })
+		manifest := `{apiVersion: test.quell.dev/v1, kind: Gadget, metadata: {name: g}, spec: {text: mine, number: 1}}`
+		Eventually(func() (any, error) { // until the policy is in force
+			u, err := apply(ctx, "op", ns, manifest, true)
+			return u.Object["spec"], err
+		}).Should(HaveKeyWithValue("text", "admission's"))
+		nextSecond(ctx, time.Now())
+		var report struct{ Items []verdict }
+		decode(expect(ctx, 0, "noop", "-f", file(manifest), "-n", ns, "--field-manager", "op", "-o", "json"), &report)
+		Expect(report.Items[0].Remarks).To(ConsistOf(finding{".spec.text", "ChangedByServer"}))
+	})
+})
+
+// nextSecond waits until a time falls into a later second than the given one.
+func nextSecond(ctx context.Context, than time.Time) {
+	GinkgoHelper()
+	Eventually(func() bool { return metav1.Now().Unix() > than.Unix() }).WithContext(ctx).Should(BeTrue())
+}
