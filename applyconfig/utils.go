@@ -40,6 +40,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &quellv1alpha1.AppIngressHostApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AppIngressPath"):
 		return &quellv1alpha1.AppIngressPathApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AppIngressTLS"):
+		return &quellv1alpha1.AppIngressTLSApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AppNetworkEgress"):
 		return &quellv1alpha1.AppNetworkEgressApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AppNetworkIngress"):

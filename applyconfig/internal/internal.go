@@ -41,6 +41,8 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: status
       type:
         namedType: com.github.hduolab.quell.api.quell.v1alpha1.AppStatus
+      default:
+        observedGeneration: -1
 - name: com.github.hduolab.quell.api.quell.v1alpha1.AppAutoscaling
   map:
     fields:
@@ -263,7 +265,7 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         list:
           elementType:
-            namedType: io.k8s.api.networking.v1.IngressTLS
+            namedType: com.github.hduolab.quell.api.quell.v1alpha1.AppIngressTLS
           elementRelationship: atomic
     elementRelationship: separable
 - name: com.github.hduolab.quell.api.quell.v1alpha1.AppIngressHost
@@ -291,6 +293,19 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: io.k8s.api.networking.v1.PathType
     - name: port
+      type:
+        scalar: string
+    elementRelationship: separable
+- name: com.github.hduolab.quell.api.quell.v1alpha1.AppIngressTLS
+  map:
+    fields:
+    - name: hosts
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: secretName
       type:
         scalar: string
     elementRelationship: separable
@@ -373,7 +388,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: protocol
       type:
         namedType: io.k8s.api.core.v1.Protocol
-      default: TCP
 - name: com.github.hduolab.quell.api.quell.v1alpha1.AppRouteHeader
   map:
     fields:
@@ -2009,18 +2023,6 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: boolean
     - name: runAsUserName
-      type:
-        scalar: string
-- name: io.k8s.api.networking.v1.IngressTLS
-  map:
-    fields:
-    - name: hosts
-      type:
-        list:
-          elementType:
-            scalar: string
-          elementRelationship: atomic
-    - name: secretName
       type:
         scalar: string
 - name: io.k8s.api.networking.v1.PathType

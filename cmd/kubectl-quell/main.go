@@ -3,9 +3,9 @@ package main
 
 import (
 	"context"
-	"io"
 	"os"
 
+	"github.com/go-logr/logr"
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/command"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
@@ -16,8 +16,7 @@ var version = "unknown"
 
 func main() {
 	// What client-go logs on the way to an error says less than the error, in another form.
-	klog.LogToStderr(false)
-	klog.SetOutput(io.Discard)
+	klog.SetLogger(logr.Discard())
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	os.Exit(command.Execute(context.Background(), streams, version, command.Arguments(os.Args)))
 }

@@ -126,10 +126,11 @@ func start(s *settings) error {
 	if err != nil {
 		return err
 	}
-	if err := register(mgr, s.concurrent); err != nil {
+	ctx := ctrl.SetupSignalHandler()
+	if err := register(ctx, mgr, s.concurrent); err != nil {
 		return err
 	}
-	return mgr.Start(ctrl.SetupSignalHandler())
+	return mgr.Start(ctx)
 }
 
 func preflight(config *rest.Config) error {
@@ -167,14 +168,14 @@ func newManager(s *settings, config *rest.Config) (ctrl.Manager, error) {
 }
 
 // register adds the controllers and the probes.
-func register(mgr ctrl.Manager, concurrent int) error {
+func register(ctx context.Context, mgr ctrl.Manager, concurrent int) error {
 	apps, err := app.New(app.Options{
-		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("quell"),
+		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("quell"), Version: version,
 	})
 	if err != nil {
 		return err
 	}
-	if err := apps.SetupWithManager(mgr, concurrent); err != nil {
+	if err := apps.SetupWithManager(ctx, mgr, concurrent); err != nil {
 		return fmt.Errorf("set up the App controller: %w", err)
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
@@ -26,6 +27,16 @@ type child struct {
 	live client.Object
 	// invalid says why desired could not be built.
 	invalid error
+	// rules say what happens to fields that others hold.
+	rules ssa.Rules
+	// sure tells that what it was decided from was read past the cache, tentative that it must be before anything is written.
+	sure, tentative bool
+	// zeroed is the rule for a scale to zero by an unknown writer, "" when there was none.
+	zeroed ssa.Rule
+	// uncontested tells that to take the number of Pods is no conflict.
+	uncontested bool
+	// stalled and moving are known to be in the way before anything is applied.
+	stalled, moving *finding
 }
 
 // applied is what became of one child.
@@ -36,8 +47,14 @@ type applied struct {
 	err error
 	// foreign says whose the live object is when it is not the App's.
 	foreign string
+	// adoption says what can be done about a foreign object.
+	adoption string
+	// adopts tells that the live object was offered to the App.
+	adopts bool
 	// leaving tells that an earlier object of this name is still being deleted.
 	leaving bool
+	// pending tells that spec.suspend holds something back; Reasons say what, where the child exists.
+	pending bool
 }
 
 // current is the App's child as it is now, nil when it does not exist or is not the App's.
@@ -51,14 +68,27 @@ func (a applied) current() client.Object {
 	return a.live
 }
 
+// desiredChild is what the App wants of one kind.
+func desiredChild(seen observed, k kind) child {
+	c := child{kind: k.name, name: k.childName(seen.app), live: seen.live[k.name], sure: seen.sure, tentative: isTentative(k.name, seen)}
+	if k.wanted(seen.app) {
+		c.desired, c.invalid = k.desired(seen)
+		if rules, err := conflictRules(seen, k.name); c.invalid == nil {
+			c.rules, c.invalid = rules, err
+		}
+	}
+	if k.name == kindDeployment {
+		c.stalled, c.moving = seen.configStalled, seen.configMoving
+		c.uncontested, c.zeroed = replicas(seen).uncontested, zeroed(seen)
+	}
+	return c
+}
+
 // desiredChildren are the children in the order in which they are applied.
 func desiredChildren(seen observed) []child {
 	children := make([]child, len(kinds))
 	for i, k := range kinds {
-		children[i] = child{kind: k.name, name: k.childName(seen.app), live: seen.live[k.name]}
-		if k.wanted(seen.app) {
-			children[i].desired, children[i].invalid = k.desired(seen)
-		}
+		children[i] = desiredChild(seen, k)
 	}
 	return children
 }
@@ -70,37 +100,62 @@ func (r *Reconciler) applyChildren(ctx context.Context, seen observed) []applied
 		return nil
 	}
 	var results []applied
-	for _, c := range desiredChildren(seen) {
-		results = append(results, r.applyChild(ctx, seen.app, c))
+	for i, c := range desiredChildren(seen) {
+		a := r.applyChild(ctx, seen.app, c)
+		if a.isOutdated() {
+			a = r.applyAgain(ctx, seen, kinds[i], a)
+		}
+		results = append(results, a)
 	}
-	return results
+	return append(results, r.removeFormer(ctx, seen)...)
 }
 
 func (r *Reconciler) applyChild(ctx context.Context, app *quellv1alpha1.App, c child) applied {
 	a := applied{child: c, err: c.invalid}
 	switch {
-	case c.invalid != nil:
 	case c.live != nil && !isOurs(c.live, app):
-		if c.desired != nil {
-			a.leaving, a.foreign = isLeaving(c.live, app), whose(c.live)
-		}
+		return r.leaveAlone(ctx, app, a)
+	case c.live != nil && !isWanted(c) && !isRemovable(c.live, app):
+		a.live = nil
+	case isSuspended(app):
+		return r.holdBack(ctx, a)
+	case c.invalid != nil, c.desired != nil && c.live == nil && c.moving != nil:
 	case c.live != nil && c.live.GetDeletionTimestamp() != nil:
 		a.leaving = true
+	case c.desired != nil && c.zeroed == ssa.Report:
+		a.Outcome, a.Conflicts = ssa.Conflicted, []fieldowners.Conflict{{Path: replicasField}}
 	case c.desired != nil:
+		a.adopts = c.live != nil && isOffered(c.live, app)
 		a.Result, a.err = r.children.Apply(ctx, ssa.Intent{
-			Desired: c.desired, Live: c.live, Inputs: ssa.Generation(app), Unforced: unforced(app) || c.live == nil,
+			Desired: c.desired, Live: c.live, Inputs: ssa.Generation(app), Rules: c.rules,
+			Exact: isExact(c.kind), Tentative: c.tentative,
 		})
+		a = a.withoutHandover()
+	case c.live != nil && !c.sure:
+		a.Outcome = ssa.Stale
 	case c.live != nil:
 		a.Outcome, a.err = ssa.Gone, r.remove(ctx, c.live)
 	}
 	if apierrors.HasStatusCause(a.err, corev1.NamespaceTerminatingCause) {
 		a.leaving, a.err = true, nil
 	}
+	a.err = unserved(c.kind, a.err)
 	return a
 }
 
-func unforced(app *quellv1alpha1.App) bool {
-	return app.Spec.ConflictPolicy != nil && app.Spec.ConflictPolicy.Mode == quellv1alpha1.ConflictReport
+// leaveAlone says whose an object is that has the name of a child that the App wants; any other is of no concern.
+func (r *Reconciler) leaveAlone(ctx context.Context, app *quellv1alpha1.App, a applied) applied {
+	switch {
+	case !isWanted(a.child):
+		a.live = nil
+	case isSuspended(app):
+		a.foreign, a.pending, a.err = whose(a.live), true, nil
+	case isLeaving(a.live, app):
+		a.leaving = true
+	default:
+		a.foreign, a.adoption = whose(a.live), r.adoption(ctx, app, a.child)
+	}
+	return a
 }
 
 // remove deletes a child that the App does not want any more, if it still is what was seen; else the next look decides.
@@ -113,9 +168,17 @@ func (r *Reconciler) remove(ctx context.Context, live client.Object) error {
 	return err
 }
 
-// isOurs reports whether a live object is the App's: it is controlled by the App, or is an orphan of an App of this name.
+func isWanted(c child) bool { return c.desired != nil || c.invalid != nil }
+
+// isRemovable reports whether a live object is the App's beyond doubt. An orphan merely has fields of ours.
+func isRemovable(live client.Object, app *quellv1alpha1.App) bool {
+	return metav1.IsControlledBy(live, app) && live.GetLabels()[LabelManagedBy] == ManagedBy
+}
+
+// isOurs reports whether a live object is the App's, or is the App's to take: an orphan of an App of this name, or one that was
+// offered.
 func isOurs(live client.Object, app *quellv1alpha1.App) bool {
-	return metav1.IsControlledBy(live, app) || isOrphan(live)
+	return metav1.IsControlledBy(live, app) || isOrphan(live) || isOffered(live, app)
 }
 
 // isOrphan reports whether the operator made a live object that has no controller now: somebody removed its owner reference,
@@ -129,6 +192,14 @@ func isLeaving(live client.Object, app *quellv1alpha1.App) bool {
 	owner := metav1.GetControllerOf(live)
 	return live.GetDeletionTimestamp() != nil ||
 		owner != nil && owner.Kind == "App" && owner.Name == app.Name && strings.HasPrefix(owner.APIVersion, quellv1alpha1.SchemeGroupVersion.Group+"/")
+}
+
+// finalizers says for whom a live object waits that is being deleted.
+func finalizers(live client.Object) string {
+	if live == nil || len(live.GetFinalizers()) == 0 {
+		return ""
+	}
+	return ", which waits for its finalizers " + strings.Join(slices.Sorted(slices.Values(live.GetFinalizers())), ", ")
 }
 
 // whose names the owner of an object that is not the App's, in words that do not change by themselves.

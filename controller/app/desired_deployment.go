@@ -1,85 +1,90 @@
 package app
 
 import (
-	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
+	"slices"
+
+	"github.com/hduolab/quell/controller/fieldowners"
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
-	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // ContainerName is the name of the application's container in its Pods.
 const ContainerName = "app"
 
-// desiredDeployment is the full apply configuration of an App's Deployment.
+// desiredDeployment is the full apply configuration of an App's Deployment. An error that a person can mend is an
+// ssa.InvalidContentError.
 func desiredDeployment(seen observed) (runtime.ApplyConfiguration, error) {
 	app := seen.app
-	container, err := desiredContainer(&app.Spec)
+	template, err := desiredTemplate(seen)
 	if err != nil {
 		return nil, err
 	}
-	pod := corev1ac.PodSpec().WithContainers(container)
-	for _, secret := range app.Spec.ImagePullSecrets {
-		pod.WithImagePullSecrets(corev1ac.LocalObjectReference().WithName(secret.Name))
+	strategy, err := as[appsv1ac.DeploymentStrategyApplyConfiguration](desiredStrategy(app.Spec.Strategy, seen.deployment()))
+	if err != nil {
+		return nil, err
 	}
-	template := corev1ac.PodTemplateSpec().
-		WithLabels(childLabels(app)).
-		WithAnnotations(app.Spec.CommonAnnotations).
-		WithSpec(pod)
-	return appsv1ac.Deployment(app.Name, app.Namespace).
-		WithLabels(childLabels(app)).
-		WithAnnotations(app.Spec.CommonAnnotations).
-		WithOwnerReferences(ownerReference(app)).
-		WithSpec(appsv1ac.DeploymentSpec().
-			WithReplicas(desiredReplicas(app)).
-			WithSelector(metav1ac.LabelSelector().WithMatchLabels(selectorLabels(app))).
-			WithTemplate(template)), nil
+	spec := appsv1ac.DeploymentSpec().
+		WithSelector(metav1ac.LabelSelector().WithMatchLabels(selectorLabels(app))).
+		WithTemplate(template).
+		WithStrategy(strategy)
+	spec.Replicas = replicas(seen).value
+	spec.MinReadySeconds = app.Spec.MinReadySeconds
+	spec.RevisionHistoryLimit = app.Spec.RevisionHistoryLimit
+	if deadline := app.Spec.ProgressDeadlineSeconds; deadline > 0 {
+		spec.WithProgressDeadlineSeconds(deadline)
+	}
+	deployment := appsv1ac.Deployment(app.Name, app.Namespace).WithSpec(spec)
+	deployment.ObjectMetaApplyConfiguration = childMetadata(app, app.Name, renderingNote(seen))
+	return deployment, nil
 }
 
-func desiredReplicas(app *quellv1alpha1.App) int32 {
-	if app.Spec.Replicas == nil {
-		return 1
+// desiredStrategy is the strategy with the API server's defaults. A rollingUpdate that nobody owns would stay behind when the type
+// becomes Recreate, and the API server refuses that. Where there is one already, as in Deployments of the first release, it is made
+// ours first; that wakes the loop, and then it can go.
+func desiredStrategy(asked *appsv1.DeploymentStrategy, live *appsv1.Deployment) appsv1.DeploymentStrategy {
+	var s appsv1.DeploymentStrategy
+	if asked != nil {
+		asked.DeepCopyInto(&s)
 	}
-	return *app.Spec.Replicas
+	if s.Type == appsv1.RecreateDeploymentStrategyType && live != nil && hasLooseRollingUpdate(live) {
+		return *live.Spec.Strategy.DeepCopy()
+	}
+	setDefault(&s.Type, appsv1.RollingUpdateDeploymentStrategyType)
+	if s.Type == appsv1.RollingUpdateDeploymentStrategyType {
+		quarter := intstr.FromString("25%")
+		setDefaultPointer(&s.RollingUpdate, appsv1.RollingUpdateDeployment{})
+		setDefaultPointer(&s.RollingUpdate.MaxSurge, quarter)
+		setDefaultPointer(&s.RollingUpdate.MaxUnavailable, quarter)
+	}
+	return s
 }
 
-// desiredContainer is the container of the application. The parts that App takes over from core/v1 convert as they are.
-func desiredContainer(spec *quellv1alpha1.AppSpec) (*corev1ac.ContainerApplyConfiguration, error) {
-	container, err := as[corev1ac.ContainerApplyConfiguration](corev1.Container{
-		Name:            ContainerName,
-		Image:           spec.Image,
-		ImagePullPolicy: spec.ImagePullPolicy,
-		Command:         spec.Command,
-		Args:            spec.Args,
-		Env:             spec.Env,
-		EnvFrom:         spec.EnvFrom,
-		Ports:           containerPorts(spec),
-		LivenessProbe:   spec.LivenessProbe,
-		ReadinessProbe:  spec.ReadinessProbe,
-		StartupProbe:    spec.StartupProbe,
+// hasLooseRollingUpdate reports whether a Deployment has a rollingUpdate of which nobody owns a part.
+func hasLooseRollingUpdate(d *appsv1.Deployment) bool {
+	if d.Spec.Strategy.RollingUpdate == nil {
+		return false
+	}
+	entries := fieldowners.Parse(d.ManagedFields)
+	return !slices.ContainsFunc([]string{"maxSurge", "maxUnavailable"}, func(field string) bool {
+		return len(fieldowners.OwnersOf(entries, fieldpath.MakePathOrDie("spec", "strategy", "rollingUpdate", field))) > 0
 	})
-	if err != nil {
-		return nil, err
-	}
-	container.Resources = nil
-	if spec.Resources != nil {
-		container.Resources, err = as[corev1ac.ResourceRequirementsApplyConfiguration](spec.Resources)
-	}
-	return container, err
 }
 
-func containerPorts(spec *quellv1alpha1.AppSpec) []corev1.ContainerPort {
-	var ports []corev1.ContainerPort
-	for _, p := range spec.Ports {
-		ports = append(ports, corev1.ContainerPort{Name: p.Name, ContainerPort: p.ContainerPort, Protocol: protocol(p)})
+// setDefault sets a field that is not set.
+func setDefault[T comparable](field *T, value T) {
+	var none T
+	if *field == none {
+		*field = value
 	}
-	return ports
 }
 
-func protocol(p quellv1alpha1.AppPort) corev1.Protocol {
-	if p.Protocol == "" {
-		return corev1.ProtocolTCP
+// setDefaultPointer sets a field that is not set.
+func setDefaultPointer[T any](field **T, value T) {
+	if *field == nil {
+		*field = &value
 	}
-	return p.Protocol
 }

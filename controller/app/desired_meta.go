@@ -19,8 +19,11 @@ const (
 )
 
 // selectorLabels select the Pods of an App.
-func selectorLabels(app *quellv1alpha1.App) map[string]string {
-	return map[string]string{LabelName: app.Name, LabelInstance: app.Name}
+func selectorLabels(app *quellv1alpha1.App) map[string]string { return appLabels(app.Name) }
+
+// appLabels select the Pods of the App of a name.
+func appLabels(name string) map[string]string {
+	return map[string]string{LabelName: name, LabelInstance: name}
 }
 
 // childLabels are the labels of a child and of the Pods: the App's common labels, and ours over them.
@@ -32,6 +35,17 @@ func childLabels(app *quellv1alpha1.App) map[string]string {
 	maps.Copy(labels, selectorLabels(app))
 	labels[LabelManagedBy] = ManagedBy
 	return labels
+}
+
+// childMetadata is the metadata of a child: what is common to all, the annotations that the App has for this one, and the owner.
+func childMetadata(app *quellv1alpha1.App, name string, annotations map[string]string) *metav1ac.ObjectMetaApplyConfiguration {
+	return metav1ac.ObjectMeta().
+		WithName(name).
+		WithNamespace(app.Namespace).
+		WithLabels(childLabels(app)).
+		WithAnnotations(app.Spec.CommonAnnotations).
+		WithAnnotations(annotations).
+		WithOwnerReferences(ownerReference(app))
 }
 
 func ownerReference(app *quellv1alpha1.App) *metav1ac.OwnerReferenceApplyConfiguration {

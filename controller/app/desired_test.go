@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
@@ -65,17 +66,16 @@ func TestDesiredChildrenAreExactly(t *testing.T) {
 	}{
 		"a minimal App": {
 			app: shop(func(app *quellv1alpha1.App) { app.Spec.Replicas = nil }),
-			deployment: `{apiVersion: apps/v1, kind: Deployment, metadata: ` + fmt.Sprintf(childMeta, "", "") + `, spec: {replicas: 1, selector: {matchLabels: ` + selector + `},
-				template: {metadata: {labels: {app.kubernetes.io/name: shop, app.kubernetes.io/instance: shop, app.kubernetes.io/managed-by: quell}}, spec: {containers: [{name: app, image: "shop:1"}]}}}}`,
+			deployment: `{apiVersion: apps/v1, kind: Deployment, metadata: ` + fmt.Sprintf(childMeta, "", `, annotations: {quell.dev/rendering: "2"}`) + `, spec: {replicas: 1, selector: {matchLabels: ` + selector + `},
+				strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 25%, maxUnavailable: 25%}},
+				template: {metadata: {labels: {app.kubernetes.io/name: shop, app.kubernetes.io/instance: shop, app.kubernetes.io/managed-by: quell}}, spec: {
+				securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}},
+				containers: [{name: app, image: "shop:1", securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}}],
+				topologySpreadConstraints: [{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: ScheduleAnyway, labelSelector: {matchLabels: ` + selector + `}},
+				{maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: ScheduleAnyway, labelSelector: {matchLabels: ` + selector + `}}]}}}}`,
 		},
-		"an App with everything": {
+		"an App with ports": {
 			app: shop(withEverything),
-			deployment: `{apiVersion: apps/v1, kind: Deployment, metadata: ` + fmt.Sprintf(childMeta, ", team: a", `, annotations: {note: ""}`) + `, spec: {replicas: 2, selector: {matchLabels: ` + selector + `},
-				template: {metadata: {labels: {app.kubernetes.io/name: shop, app.kubernetes.io/instance: shop, app.kubernetes.io/managed-by: quell, team: a}, annotations: {note: ""}}, spec: {
-				imagePullSecrets: [{name: registry}], containers: [{name: app, image: "shop:1", imagePullPolicy: Always, command: [/shop], args: [serve],
-				env: [{name: EMPTY}, {name: A, value: "1"}, {name: NODE, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}], envFrom: [{configMapRef: {name: c}}],
-				ports: [{name: http, containerPort: 8080, protocol: TCP}, {name: dns, containerPort: 53, protocol: UDP}],
-				resources: {requests: {cpu: 100m}}, readinessProbe: {httpGet: {path: /, port: http}}}]}}}}`,
 			service: `{apiVersion: v1, kind: Service, metadata: ` + fmt.Sprintf(childMeta, ", team: a", `, annotations: {note: ""}`) + `, spec: {type: NodePort, selector: ` + selector + `,
 				ports: [{name: http, port: 80, protocol: TCP, targetPort: http}, {name: dns, port: 53, protocol: UDP, targetPort: dns}]}}`,
 		},
@@ -92,18 +92,27 @@ func TestDesiredChildrenAreExactly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			children := desiredChildren(observed{app: c.app})
-			g.Expect(children).To(HaveLen(2))
 			if c.deployment != "" {
-				g.Expect(asJSON(g, children[0].desired)).To(MatchYAML(c.deployment))
+				g.Expect(asJSON(g, desiredOf(g, c.app, kindDeployment))).To(MatchYAML(c.deployment))
 			}
 			if c.service == "" {
-				g.Expect(children[1].desired).To(BeNil())
+				g.Expect(desiredOf(g, c.app, kindService)).To(BeNil())
 			} else {
-				g.Expect(asJSON(g, children[1].desired)).To(MatchYAML(c.service))
+				g.Expect(asJSON(g, desiredOf(g, c.app, kindService))).To(MatchYAML(c.service))
 			}
 		})
 	}
+}
+
+// desiredOf is what an App wants of one kind, nil when it wants none.
+func desiredOf(g Gomega, app *quellv1alpha1.App, kind string) runtime.ApplyConfiguration {
+	for _, c := range desiredChildren(observed{app: app}) {
+		if c.kind == kind {
+			g.Expect(c.invalid).NotTo(HaveOccurred())
+			return c.desired
+		}
+	}
+	return nil
 }
 
 func TestTheOrderOfMapsDoesNotMatter(t *testing.T) {
@@ -113,9 +122,13 @@ func TestTheOrderOfMapsDoesNotMatter(t *testing.T) {
 		app := shop(withEverything)
 		app.Spec.CommonLabels = shuffled("label", 20)
 		app.Spec.CommonAnnotations = shuffled("annotation", 20)
-		children := desiredChildren(observed{app: app})
 		status := desiredStatus(observed{app: app, live: map[string]client.Object{kindDeployment: running(app)}}, nil)
-		forms[asJSON(g, children[0].desired)+asJSON(g, children[1].desired)+asJSON(g, status)] = true
+		app.Spec.PodLabels, app.Spec.PodAnnotations, app.Spec.NodeSelector = shuffled("pod", 20), shuffled("note", 20), shuffled("node", 20)
+		form := asJSON(g, status)
+		for _, c := range desiredChildren(observed{app: app}) {
+			form += asJSON(g, c.desired)
+		}
+		forms[form] = true
 	}
 	g.Expect(forms).To(HaveLen(1))
 }

@@ -1,7 +1,8 @@
-// Package app is the controller of App: it applies an App's Deployment and Service, watches them, and reflects their state
-// into App.status.
+// Package app is the controller of App: it applies an App's Deployment, Service and whatever else the App asks for, watches
+// these children, and reflects their state into App.status.
 //
-// reconciler.go is the table of contents; observe.go reads, desired_*.go and status.go decide as pure functions, children.go
-// applies, events.go tells people about transitions, watches.go says what wakes the loop, preflight.go refuses to start
-// where nothing could work.
+// reconciler.go is the table of contents, kinds.go the table of the children's kinds; observe.go reads (routes.go where the
+// cluster may lack the kind), desired_*.go and status.go decide as pure functions, children.go applies, events.go tells people
+// about transitions, watches.go says what wakes the loop, preflight.go refuses to start where nothing could work. A rollout
+// that makes no progress has its Pods read now and then (stuck.go), and causes.go words what they tell.
 package app

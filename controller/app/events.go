@@ -2,7 +2,7 @@ package app
 
 import (
 	"fmt"
-	"strings"
+	"slices"
 
 	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
 	quellv1alpha1ac "github.com/hduolab/quell/applyconfig/quell/v1alpha1"
@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 )
 
 // tell records events for transitions that were written. app is as it was before the write.
@@ -27,15 +28,31 @@ func (r *Reconciler) tell(app *quellv1alpha1.App, written *quellv1alpha1ac.AppSt
 			r.Events.Eventf(app, nil, corev1.EventTypeNormal, "Ready", "Reconcile", "%s", *c.Message)
 		case *c.Type == quellv1alpha1.ConditionReconciling && *c.Reason == reasonContended:
 			r.Events.Eventf(app, nil, corev1.EventTypeWarning, *c.Reason, "Reconcile", "%s", *c.Message)
+		case *c.Type == quellv1alpha1.ConditionFieldConflict && *c.Status == metav1.ConditionTrue:
+			r.Events.Eventf(app, nil, corev1.EventTypeWarning, "FieldConflict", "Reconcile", "%s", *c.Message)
 		}
 	}
+	if meta.IsStatusConditionTrue(app.Status.Conditions, quellv1alpha1.ConditionFieldConflict) && !says(written, quellv1alpha1.ConditionFieldConflict) {
+		r.Events.Eventf(app, nil, corev1.EventTypeNormal, "FieldConflictEnded", "Reconcile", "nobody else owns fields that the App sets any more")
+	}
+}
+
+// says reports whether a condition is in a status and True.
+func says(status *quellv1alpha1ac.AppStatusApplyConfiguration, kind string) bool {
+	return slices.ContainsFunc(status.Conditions, func(c metav1ac.ConditionApplyConfiguration) bool {
+		return *c.Type == kind && *c.Status == metav1.ConditionTrue
+	})
 }
 
 // tellTaken records what was taken back from whom.
 func (r *Reconciler) tellTaken(app *quellv1alpha1.App, children []applied) {
 	for _, c := range children {
+		if c.adopts && c.Wrote() {
+			r.Events.Eventf(app, c.Object, corev1.EventTypeNormal, "Adopted", "Apply", "adopted %s %q, which was offered by its annotation %s", c.kind, c.name, AnnotationAdopt)
+			continue
+		}
 		if rivals := c.Rivals(); c.Wrote() && len(rivals) > 0 {
-			note := fmt.Sprintf("%s %q: took %s back from %s", c.kind, c.name, strings.Join(c.Paths(), ", "), fieldowners.Join(rivals))
+			note := fmt.Sprintf("%s %q: took %s back from %s", c.kind, c.name, paths(ssa.Result{Reasons: c.Taken()}), fieldowners.Join(rivals))
 			r.Events.Eventf(app, c.Object, corev1.EventTypeWarning, "FieldTakenBack", "Apply", "%s", bounded(note))
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -33,6 +34,11 @@ const (
 	reasonContended    = "FieldContended"
 	reasonChurn        = "OperatorChurn"
 	reasonDoesNotStick = "NotKept"
+	reasonNoGatewayAPI = "GatewayAPIMissing"
+	// Of configFiles with onChange Roll, and of spec.suspend.
+	reasonConfigMissing  = "ConfigMissing"
+	reasonConfigChanging = "ConfigChanging"
+	reasonSuspended      = "Suspended"
 )
 
 // maxMessage bounds a condition's message and an event's note, in bytes; the API server refuses a longer note.
@@ -43,10 +49,12 @@ const maxMessage = 1024
 func problem(app *quellv1alpha1.App, c applied) (stalled, moving *finding) {
 	object := fmt.Sprintf("%s %q", c.kind, c.name)
 	switch {
+	case c.pending:
+		return nil, nil
 	case c.leaving:
-		return nil, found(reasonLeaving, "%s is still being deleted", object)
+		return nil, found(reasonLeaving, "%s is still being deleted%s", object, finalizers(c.live))
 	case c.foreign != "":
-		return found(reasonNameTaken, "%s exists already and is not this App's: %s; rename the App, or delete that object", object, c.foreign), nil
+		return found(reasonNameTaken, "%s exists already and is not this App's: %s; %s", object, c.foreign, c.adoption), nil
 	case c.err != nil:
 		return refusal(object, c)
 	}
@@ -59,14 +67,19 @@ func problem(app *quellv1alpha1.App, c applied) (stalled, moving *finding) {
 	case ssa.DoesNotStick:
 		return found(reasonDoesNotStick, "the cluster does not keep what was applied to %s: %s; an admission policy may change it", object, paths(c.Result)), nil
 	case ssa.Contended:
-		if unforced(app) && len(c.Rivals()) > 0 {
-			return found(reasonConflict, "%s is not applied, as conflictPolicy asks: %s", object, taken(c.Reasons)), nil
-		}
 		return nil, found(reasonContended, "%s of %s taken back again and again by %s; trying again more and more rarely", paths(c.Result), object, fieldowners.Join(c.Rivals()))
 	case ssa.SelfChurn:
+		if onlyConfig(c.Reasons) {
+			return nil, found(reasonConfigChanging, "what spec.configFiles mount changes again and again, and replaces the Pods of %s each time; replaced more and more rarely", object)
+		}
 		return nil, found(reasonChurn, "%s of %s computed anew each time; written more and more rarely: a fault of the operator", paths(c.Result), object)
 	case ssa.Gone, ssa.Replaced:
+		if !asksFor(app, c.kind) {
+			return nil, nil
+		}
 		return nil, found(reasonCreating, "%s is being created", object)
+	case ssa.Stale:
+		return nil, found(reasonRollingOut, "%s changed while it was to be written; trying again", object)
 	}
 	return nil, nil
 }
@@ -85,6 +98,8 @@ func bounded(message string) string {
 // refusal words an error of an apply.
 func refusal(object string, c applied) (stalled, moving *finding) {
 	switch {
+	case errors.Is(c.err, errGatewayMissing):
+		return found(reasonNoGatewayAPI, "%s cannot be made: %s", object, innermost(c.err)), nil
 	case ssa.IsTerminal(c.err):
 		return found(reasonRejected, "%s was rejected: %s%s", object, cause(c.err), beside(c.live)), nil
 	case apierrors.IsForbidden(c.err):
@@ -156,20 +171,9 @@ func innermost(err error) string {
 func conflicts(list []fieldowners.Conflict) string {
 	words := make([]string, len(list))
 	for i, c := range list {
-		words[i] = fmt.Sprintf("%s belongs to %s", c.Path, c.Owner)
+		words[i] = fmt.Sprintf("%s belongs to %s", c.Path, ownerWords(c.Owner))
 	}
 	return strings.Join(words, "; ")
-}
-
-// taken words the fields that others hold as conflicts words them: an apply that is being held back met the same conflict before.
-func taken(reasons []ssa.Reason) string {
-	var list []fieldowners.Conflict
-	for _, r := range reasons {
-		for _, o := range r.Owners {
-			list = append(list, fieldowners.Conflict{Path: r.Path, Owner: o})
-		}
-	}
-	return conflicts(list)
 }
 
 func paths(r ssa.Result) string { return strings.Join(r.Paths(), ", ") }
@@ -192,12 +196,19 @@ func rollout(app *quellv1alpha1.App, d *appsv1.Deployment, untouched bool) (stal
 		return nil, found(reasonRollingOut, "the newest generation is rolling out")
 	case isStuck(d):
 		return found(reasonStuck, "Deployment %q made no progress within its deadline; look at its Pods", d.Name), nil
-	case d.Status.UpdatedReplicas < desiredReplicas(app), d.Status.Replicas > desiredReplicas(app):
+	case d.Status.UpdatedReplicas < wantedReplicas(app, d), d.Status.Replicas > wantedReplicas(app, d):
 		return nil, found(reasonRollingOut, "the newest generation is rolling out")
-	case d.Status.AvailableReplicas < desiredReplicas(app):
+	case d.Status.AvailableReplicas < wantedReplicas(app, d):
 		return nil, found(reasonUnavailable, "not all replicas of the newest generation serve yet")
 	}
 	return nil, nil
+}
+
+// isComplete reports whether a Deployment has nothing left to do, as kubectl rollout status does.
+func isComplete(d *appsv1.Deployment) bool {
+	want := ptr.Deref(d.Spec.Replicas, 1)
+	return d.Status.ObservedGeneration >= d.Generation && d.Status.UpdatedReplicas >= want &&
+		d.Status.Replicas <= d.Status.UpdatedReplicas && d.Status.AvailableReplicas >= d.Status.UpdatedReplicas
 }
 
 func isStuck(d *appsv1.Deployment) bool {

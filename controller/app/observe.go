@@ -3,9 +3,11 @@ package app
 import (
 	"context"
 	"fmt"
+	"time"
 
 	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -15,6 +17,24 @@ type observed struct {
 	app *quellv1alpha1.App
 	// live are the objects that have the names of the App's children, by kind; what does not exist is not in it.
 	live map[string]client.Object
+	// scalers are the HorizontalPodAutoscalers that target the App's Deployment, the App's own one first, then by name.
+	scalers []autoscalingv2.HorizontalPodAutoscaler
+	// sure tells that App, Deployment and scalers were read past the cache.
+	sure bool
+	// configHash identifies the content of the config files whose change replaces the Pods; "" when there are none.
+	configHash string
+	// configStalled and configMoving say why configHash is that of the Pods and not that of the content.
+	configStalled, configMoving *finding
+	// routeError tells why the App's HTTPRoute cannot be read.
+	routeError error
+	// former are objects that the App made under names that it does not ask for any more, to be deleted.
+	former []client.Object
+	// stuck tells why the rollout makes no progress, as far as that was looked into.
+	stuck stuck
+	// now is the time of the reconcile.
+	now time.Time
+	// version is that of the operator, "" when it is not stated.
+	version string
 }
 
 // deployment is the object that has the name of the App's Deployment, nil when there is none.
@@ -34,6 +54,9 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (observe
 	seen := observed{app: app, live: map[string]client.Object{}}
 	for _, k := range kinds {
 		live, err := r.find(ctx, k, app)
+		if k.name == kindRoute {
+			seen.routeError, err = err, nil
+		}
 		if err != nil {
 			return observed{}, err
 		}
@@ -41,11 +64,22 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (observe
 			seen.live[k.name] = live
 		}
 	}
-	return r.recheck(ctx, seen)
+	var err error
+	if seen.scalers, err = findScalers(ctx, r.Client, app, client.MatchingFields{byTarget: app.Name}); err != nil {
+		return observed{}, err
+	}
+	if seen.former, err = r.formerAccounts(ctx, seen); err != nil {
+		return observed{}, err
+	}
+	if seen, err = r.recheck(ctx, seen); err != nil || seen.app == nil {
+		return seen, err
+	}
+	err = r.lookAtConfig(ctx, &seen)
+	return seen, err
 }
 
-// recheck reads the App anew past the cache before an orphan is adopted: it may have been orphaned on purpose a moment ago,
-// and an owner that is gone would have it deleted.
+// recheck reads the App anew past the cache before an object without an owner is adopted: it may have been orphaned on purpose a
+// moment ago, and an owner that is gone would have it deleted.
 func (r *Reconciler) recheck(ctx context.Context, seen observed) (observed, error) {
 	if deletionPending(seen.app) || !hasOrphan(seen) {
 		return seen, nil
@@ -60,7 +94,7 @@ func (r *Reconciler) recheck(ctx context.Context, seen observed) (observed, erro
 
 func hasOrphan(seen observed) bool {
 	for _, live := range seen.live {
-		if isOrphan(live) {
+		if isOrphan(live) || isOffered(live, seen.app) {
 			return true
 		}
 	}
@@ -71,9 +105,13 @@ func hasOrphan(seen observed) bool {
 // does not have.
 func (r *Reconciler) find(ctx context.Context, k kind, app *quellv1alpha1.App) (client.Object, error) {
 	key := client.ObjectKey{Namespace: app.Namespace, Name: k.childName(app)}
+	wanted := !deletionPending(app) && k.wanted(app)
+	if k.name == kindRoute {
+		return r.routes.find(ctx, key, wanted)
+	}
 	live := k.object()
 	err := r.Client.Get(ctx, key, live)
-	if apierrors.IsNotFound(err) && !deletionPending(app) && k.wanted(app) {
+	if apierrors.IsNotFound(err) && wanted {
 		err = r.Reader.Get(ctx, key, live)
 	}
 	if apierrors.IsNotFound(err) {

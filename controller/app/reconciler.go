@@ -17,6 +17,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gatewayapply "sigs.k8s.io/gateway-api/applyconfiguration"
 )
 
 // The fixed field managers.
@@ -33,6 +35,8 @@ const (
 	stalledRetry = time.Minute
 	// recheck is when a child is applied again of which the cluster did not keep everything; an admission policy may be gone.
 	recheck = 5 * time.Minute
+	// maxVersion bounds status.operatorVersion, in bytes, as its schema does.
+	maxVersion = 64
 	// settle is how long replica counts and images are collected before they are written without any other change.
 	settle = 2 * time.Second
 )
@@ -40,7 +44,7 @@ const (
 // statusLimit keeps a child that flaps from making its App's status flap as fast. A rollout has some ten transitions.
 var statusLimit = ssa.Pace{Free: 30, PerChild: 5, Window: time.Minute, Pause: 2 * time.Second, MaxPause: 30 * time.Second}
 
-// Options are what a Reconciler works with. All are required but Clock.
+// Options are what a Reconciler works with. All are required but Version and Clock.
 type Options struct {
 	// Client reads through the cache and writes.
 	Client client.Client
@@ -48,6 +52,8 @@ type Options struct {
 	Reader client.Reader
 	// Events records events.
 	Events events.EventRecorder
+	// Version of the operator, for status.operatorVersion; what is longer than the schema allows is cut, "" is not stated.
+	Version string
 	// Clock is the time source; nil means the real one.
 	Clock clock.PassiveClock
 }
@@ -57,13 +63,21 @@ type Reconciler struct {
 	Options
 	children *ssa.Applier
 	status   *ssa.StatusWriter
+	configs  *configs
+	routes   *routes
+	standing *standstills
 }
 
 // New returns a Reconciler; the scheme of its client must know App and the built-in kinds.
 func New(o Options) (*Reconciler, error) {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	o.Version = o.Version[:min(len(o.Version), maxVersion)]
 	scheme := o.Client.Scheme()
 	children, err := ssa.NewApplier(ssa.Options{
-		Client: o.Client, Reader: o.Reader, Types: applyconfigurations.NewTypeConverter(scheme),
+		Client: o.Client, Reader: o.Reader,
+		Types:        childTypes{applyconfigurations.NewTypeConverter(scheme), gatewayapply.NewTypeConverter(scheme)},
 		FieldManager: ChildManager, Recheck: recheck, Clock: o.Clock,
 	})
 	if err != nil {
@@ -74,44 +88,61 @@ func New(o Options) (*Reconciler, error) {
 			Client: o.Client, Reader: o.Reader, Types: applyconfig.NewTypeConverter(scheme),
 			FieldManager: StatusManager, Limit: statusLimit, Clock: o.Clock,
 		},
-		Details: []string{"ready", "replicas", "readyReplicas", "availableReplicas", "updatedReplicas", "images"},
+		Details: []string{"ready", "replicas", "readyReplicas", "availableReplicas", "updatedReplicas", "images", "revision", "children"},
 		Settle:  settle,
 	})
-	return &Reconciler{Options: o, children: children, status: status}, err
+	if err != nil {
+		return nil, err
+	}
+	configs, err := newConfigs(o)
+	return &Reconciler{Options: o, children: children, status: status, configs: configs, routes: newRoutes(o), standing: newStandstills()}, err
 }
 
 // AddToScheme registers every kind that the controller works with.
 func AddToScheme(scheme *runtime.Scheme) error {
-	return errors.Join(clientgoscheme.AddToScheme(scheme), quellv1alpha1.AddToScheme(scheme))
+	return errors.Join(clientgoscheme.AddToScheme(scheme), gatewayv1.Install(scheme), quellv1alpha1.AddToScheme(scheme))
 }
 
 // +kubebuilder:rbac:groups=quell.dev,resources=apps,verbs=get;list;watch
 // +kubebuilder:rbac:groups=quell.dev,resources=apps/status,verbs=patch
 // +kubebuilder:rbac:groups=quell.dev,resources=apps/finalizers,verbs=update
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups="",resources=services;serviceaccounts,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=networking.k8s.io,resources=ingresses;networkpolicies,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch;list
+// +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=list
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=apps.quell.dev,verbs=list;watch
 
 // Reconcile observes an App and its children, applies the children and reports. A converged App costs no request.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	seen, err := r.observe(ctx, req.NamespacedName)
-	if err != nil || seen.app == nil {
+	if err != nil {
 		return ctrl.Result{}, err
 	}
+	if seen.app == nil {
+		r.standing.forget(req.NamespacedName)
+		return ctrl.Result{}, nil
+	}
+	seen.app = r.withNewestStatus(seen.app)
 	children := r.applyChildren(ctx, seen)
 	r.tellTaken(seen.app, children)
+	seen.now = r.Clock.Now()
+	seen.version, seen.stuck = r.Version, r.whyStuck(ctx, seen.app, children)
 
 	desired := desiredStatus(seen, children)
 	written, err := r.status.Write(ctx, ssa.Intent{
-		Desired: desired, Live: seen.app, Inputs: ssa.Version(objects(children)...), Children: len(children),
+		Desired: desired, Live: seen.app, Inputs: ssa.Version(objects(children)...), Children: len(desired.Status.Children),
 	})
 	if err == nil && written.Wrote() {
 		r.tell(seen.app, desired.Status)
 	}
 	r.tellStatus(seen.app, written)
 	logDecisions(ctx, children, written)
-	return next(children, written, err)
+	return next(children, written, err, seen.stuck.again)
 }
 
 func objects(children []applied) []client.Object {
@@ -140,16 +171,16 @@ func logDecisions(ctx context.Context, children []applied, status ssa.Result) {
 
 // next says when to look again: what a person has to change is not retried hotly, what was held back is written when its
 // pause ends, everything else that failed goes through the work queue's own back-off.
-func next(children []applied, status ssa.Result, statusErr error) (ctrl.Result, error) {
+func next(children []applied, status ssa.Result, statusErr error, lookAgain time.Duration) (ctrl.Result, error) {
 	retry := []error{retryable(statusErr)}
-	waits := []time.Duration{status.RetryAfter, stalledWait(statusErr)}
+	waits := []time.Duration{status.RetryAfter, stalledWait(statusErr), lookAgain}
 	for _, c := range children {
 		retry = append(retry, retryable(c.err))
 		waits = append(waits, c.RetryAfter, stalledWait(c.err))
-		if c.foreign != "" || c.leaving || c.Outcome == ssa.Conflicted {
+		if c.foreign != "" || c.leaving || c.stalled != nil || c.Outcome == ssa.Conflicted {
 			waits = append(waits, stalledRetry)
 		}
-		if c.Outcome == ssa.Gone || c.Outcome == ssa.Replaced || c.Outcome == ssa.Conflicted && c.live == nil {
+		if c.Outcome == ssa.Gone || c.Outcome == ssa.Replaced || c.isOutdated() || c.Outcome == ssa.Conflicted && c.live == nil {
 			waits = append(waits, time.Second)
 		}
 	}

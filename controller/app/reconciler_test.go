@@ -24,11 +24,13 @@ func TestNextLook(t *testing.T) {
 		children  []applied
 		status    ssa.Result
 		statusErr error
+		again     time.Duration
 		after     time.Duration
 		backOff   bool
 	}{
 		"all is well":                       {children: []applied{result(ssa.Unchanged, 0), result(ssa.Applied, 0)}},
 		"details settle":                    {status: ssa.Result{Outcome: ssa.Settling, RetryAfter: 2 * time.Second}, after: 2 * time.Second},
+		"a rollout that is not done":        {again: 20 * time.Second, after: 20 * time.Second},
 		"the sooner pause counts":           {children: []applied{result(ssa.Contended, 20*time.Second), result(ssa.Contended, 10*time.Second)}, after: 10 * time.Second},
 		"a pause before a look at a person": {children: []applied{result(ssa.Contended, 20*time.Second), {foreign: "x"}}, after: 20 * time.Second},
 		"rejected":                          {children: []applied{{err: invalid}}, after: time.Minute},
@@ -39,6 +41,8 @@ func TestNextLook(t *testing.T) {
 		"conflict as asked":                 {children: []applied{{child: child{live: &corev1.Service{}}, Result: ssa.Result{Outcome: ssa.Conflicted}}}, after: time.Minute},
 		"does not stick":                    {children: []applied{result(ssa.DoesNotStick, 9*time.Minute)}, after: 9 * time.Minute},
 		"made by somebody else meanwhile":   {children: []applied{{child: child{}, Result: ssa.Result{Outcome: ssa.Conflicted}}}, after: time.Second},
+		"changed meanwhile":                 {children: []applied{result(ssa.Stale, 0)}, after: time.Second},
+		"changed again and again":           {children: []applied{result(ssa.Stale, 500*time.Millisecond)}, after: 500 * time.Millisecond},
 		"gone":                              {children: []applied{result(ssa.Gone, 0)}, after: time.Second},
 		"replaced":                          {children: []applied{result(ssa.Replaced, 0)}, after: time.Second},
 		"status forbidden":                  {statusErr: forbidden, after: time.Minute},
@@ -51,7 +55,7 @@ func TestNextLook(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			got, err := next(c.children, c.status, c.statusErr)
+			got, err := next(c.children, c.status, c.statusErr, c.again)
 			if c.backOff {
 				g.Expect(err).To(HaveOccurred())
 				g.Expect(got.RequeueAfter).To(BeZero())

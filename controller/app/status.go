@@ -1,8 +1,10 @@
 package app
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 
 	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
 	quellv1alpha1ac "github.com/hduolab/quell/applyconfig/quell/v1alpha1"
@@ -31,7 +33,21 @@ type picture struct {
 	available   bool
 	degraded    bool
 	terminating bool
+	suspended   bool
+	// rows are status.children, aspects the conditions of other files.
+	rows    []*quellv1alpha1ac.AppChildApplyConfiguration
+	aspects []aspect
 }
+
+// aspect is a condition that tells of one thing beside the rollout and has no part in Ready.
+type aspect struct {
+	kind string
+	is   bool
+	finding
+}
+
+// aspects decide these conditions, each in a file of its own; nil is a condition that is absent.
+var aspects = []func(observed, []applied) *aspect{autoscalingActive, fieldConflict}
 
 // ready is whether the newest generation serves as asked.
 func (p picture) ready() bool {
@@ -46,20 +62,36 @@ func desiredStatus(seen observed, children []applied) *quellv1alpha1ac.AppApplyC
 		WithObservedGeneration(app.Generation).
 		WithPhase(p.phase()).
 		WithSelector(labels.SelectorFromSet(selectorLabels(app)).String()).
+		WithRendering(renderingOf(seen)).
+		WithChildren(p.rows...).
+		WithConflicts(conflictRows(seen, children)...).
 		WithConditions(p.conditions(app)...)
-	setReplicas(status, app, p.deployment)
-	if images := images(app, p.deployment); len(images) > 0 {
-		status.WithImages(images...)
+	if seen.version != "" {
+		status.WithOperatorVersion(seen.version)
 	}
+	setReplicas(status, app, p.deployment)
+	setImages(status, app, p.deployment)
 	if e := endpoint(app); e != "" && healthy(children, kindService) {
 		status.WithEndpoint(e)
 	}
+	setEndpoints(status, app, children)
 	return quellv1alpha1ac.App(app.Name, app.Namespace).WithStatus(status)
+}
+
+// withNewestStatus is an App with the status that was last written, should the cache be behind it: part of it is kept.
+func (r *Reconciler) withNewestStatus(app *quellv1alpha1.App) *quellv1alpha1.App {
+	newest, ok := r.status.Newest(app).(*quellv1alpha1.App)
+	if !ok || newest == app {
+		return app
+	}
+	app = app.DeepCopy()
+	app.Status = newest.Status
+	return app
 }
 
 // look sums up the children.
 func look(seen observed, children []applied) picture {
-	p := picture{deployment: seen.deployment(), terminating: deletionPending(seen.app)}
+	p := picture{deployment: seen.deployment(), terminating: deletionPending(seen.app), suspended: isSuspended(seen.app)}
 	var stuck, rolling *finding
 	untouched := false
 	for _, c := range children {
@@ -70,11 +102,22 @@ func look(seen observed, children []applied) picture {
 			stuck, rolling, untouched = stalled, moving, c.Outcome == ssa.Unchanged
 		}
 	}
+	held := heldBack(children)
+	if p.moving = first(held, p.moving); !p.suspended {
+		p.stalled, p.moving = first(p.stalled, seen.configStalled), first(p.moving, seen.configMoving)
+	}
 	stalled, moving := rollout(seen.app, p.deployment, untouched)
-	p.stalled, p.moving = first(p.stalled, stalled), first(p.moving, moving)
-	p.available = p.deployment != nil && deploymentCondition(p.deployment, appsv1.DeploymentAvailable) == corev1.ConditionTrue
 	p.degraded = rolling == nil && moving != nil && moving.reason == reasonUnavailable && wasRolledOut(seen.app)
-	p.setProgress(first(stuck, stalled), first(rolling, moving))
+	stalled, moving = explained(stalled, moving, seen.stuck.why)
+	p.stalled, p.moving = first(p.stalled, stalled), first(first(p.moving, moving), lack(seen.app, children))
+	p.available = p.deployment != nil && deploymentCondition(p.deployment, appsv1.DeploymentAvailable) == corev1.ConditionTrue
+	p.setProgress(first(stuck, stalled), first(held, first(rolling, moving)))
+	p.rows = childRows(seen, children, first(stalled, moving))
+	for _, decide := range aspects {
+		if a := decide(seen, children); a != nil {
+			p.aspects = append(p.aspects, *a)
+		}
+	}
 	return p
 }
 
@@ -110,6 +153,8 @@ func (p picture) phase() quellv1alpha1.AppPhase {
 	switch {
 	case p.terminating:
 		return quellv1alpha1.PhaseTerminating
+	case p.suspended:
+		return quellv1alpha1.PhaseSuspended
 	case p.stalled != nil:
 		return quellv1alpha1.PhaseFailed
 	case p.ready():
@@ -134,15 +179,19 @@ func (p picture) conditions(app *quellv1alpha1.App) []*metav1ac.ConditionApplyCo
 	}
 	conditions := []*metav1ac.ConditionApplyConfiguration{
 		at(quellv1alpha1.ConditionAvailable, p.available, availability(p.available)),
-		at(quellv1alpha1.ConditionProgressing, !p.failed, p.progress),
+		at(quellv1alpha1.ConditionProgressing, !p.failed && p.progress.reason != reasonSuspended, p.progress),
 		at(quellv1alpha1.ConditionReady, p.ready(), p.readiness()),
 	}
-	if p.moving != nil && p.stalled == nil && !p.terminating {
+	if p.moving != nil && p.moving.reason != reasonSuspended && p.stalled == nil && !p.terminating {
 		conditions = append(conditions, at(quellv1alpha1.ConditionReconciling, true, *p.moving))
 	}
 	if p.stalled != nil && !p.terminating {
 		conditions = append(conditions, at(quellv1alpha1.ConditionStalled, true, *p.stalled))
 	}
+	for _, a := range p.aspects {
+		conditions = append(conditions, at(a.kind, a.is, a.finding))
+	}
+	slices.SortFunc(conditions, func(a, b *metav1ac.ConditionApplyConfiguration) int { return cmp.Compare(*a.Type, *b.Type) })
 	return conditions
 }
 
@@ -177,7 +226,46 @@ func setReplicas(status *quellv1alpha1ac.AppStatusApplyConfiguration, app *quell
 		WithReadyReplicas(counts.ReadyReplicas).
 		WithAvailableReplicas(counts.AvailableReplicas).
 		WithUpdatedReplicas(counts.UpdatedReplicas).
-		WithReady(fmt.Sprintf("%d/%d", counts.ReadyReplicas, desiredReplicas(app)))
+		WithReady(fmt.Sprintf("%d/%d", counts.ReadyReplicas, wantedReplicas(app, d)))
+}
+
+// setImages says which image is asked for, which ones are in force and which one the last complete rollout brought.
+func setImages(status *quellv1alpha1ac.AppStatusApplyConfiguration, app *quellv1alpha1.App, d *appsv1.Deployment) {
+	status.WithImage(app.Spec.Image)
+	if images := images(app, d); len(images) > 0 {
+		status.WithImages(images...)
+	}
+	if image := cmp.Or(rolledOutImage(d), app.Status.RolledOutImage); image != "" {
+		status.WithRolledOutImage(image)
+	}
+	if revision := revisionOf(d); revision > 0 {
+		status.WithRevision(revision)
+	}
+}
+
+// rolledOutImage is the image of the application's container in a Deployment that is rolled out, else "".
+func rolledOutImage(d *appsv1.Deployment) string {
+	if d == nil || !isComplete(d) {
+		return ""
+	}
+	for _, c := range d.Spec.Template.Spec.Containers {
+		if c.Name == ContainerName {
+			return c.Image
+		}
+	}
+	return ""
+}
+
+// revisionOf is what kubectl rollout history calls a Deployment's newest revision, 0 before there is one.
+func revisionOf(d *appsv1.Deployment) int64 {
+	if d == nil {
+		return 0
+	}
+	n, err := strconv.ParseInt(d.Annotations[annotationRevision], 10, 64)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
 }
 
 // images are those of the Deployment's Pod template, sorted; before there is one, the image that is asked for.

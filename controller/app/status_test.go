@@ -11,6 +11,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 
 	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
@@ -68,6 +70,10 @@ type situation struct {
 	deployment *appsv1.Deployment
 	// child changes what became of the Deployment's apply.
 	child func(*applied)
+	// beside is another child, which is in place.
+	beside *applied
+	// why is the cause that was found for a rollout without progress.
+	why *finding
 }
 
 func (s situation) status(g Gomega) quellv1alpha1.AppStatus {
@@ -78,7 +84,7 @@ func (s situation) status(g Gomega) quellv1alpha1.AppStatus {
 }
 
 func (s situation) observed() observed {
-	seen := observed{app: s.app, live: map[string]client.Object{}}
+	seen := observed{app: s.app, live: map[string]client.Object{}, version: "v1", stuck: stuck{why: s.why}}
 	if s.deployment != nil {
 		seen.live[kindDeployment] = s.deployment
 	}
@@ -95,6 +101,9 @@ func (s situation) children() []applied {
 	}
 	if s.child != nil {
 		s.child(&deployment)
+	}
+	if s.beside != nil {
+		return []applied{deployment, *s.beside}
 	}
 	return []applied{deployment, {child: child{kind: kindService, name: s.app.Name}}}
 }
@@ -120,6 +129,8 @@ func deleted(app *quellv1alpha1.App) {
 	now := metav1.Now()
 	app.DeletionTimestamp, app.Finalizers = &now, []string{"foregroundDeletion"}
 }
+
+func suspended(app *quellv1alpha1.App) { app.Spec.Suspend = ptr.To(true) }
 
 func reporting(app *quellv1alpha1.App) {
 	app.Spec.ConflictPolicy = &quellv1alpha1.ConflictPolicy{Mode: quellv1alpha1.ConflictReport}
@@ -171,9 +182,22 @@ func situations() map[string]struct {
 	rolling := func(s appsv1.DeploymentStatus) *appsv1.Deployment {
 		return deployed(app, s, corev1.ConditionTrue, "ReplicaSetUpdated")
 	}
-	leaving := func(a *applied) { a.leaving, a.foreign, a.Result = true, `it belongs to App "shop"`, ssa.Result{} }
-	foreign := func(a *applied) { a.foreign, a.Result = "it has no owner", ssa.Result{} }
+	leaving := func(a *applied) { a.leaving, a.Result = true, ssa.Result{} }
+	foreign := func(a *applied) {
+		a.foreign, a.adoption, a.Result = "it has no owner", "rename the App, or delete that object", ssa.Result{}
+	}
 	behind := func(a *applied) { a.Object = nil }
+	because := func(s situation) situation {
+		s.why = &finding{reasonImagePull, "no such image"}
+		return s
+	}
+	with := func(kind string, o client.Object, change ...func(*quellv1alpha1.App)) situation {
+		app, c := shop(append(change, exposed)...), inPlace(kind, o)
+		return situation{app: app, deployment: running(app), beside: &c}
+	}
+	held := func(a *applied) {
+		a.pending, a.Result = true, ssa.Result{Reasons: []ssa.Reason{{Change: ssa.Changed, Path: ".spec.replicas"}}}
+	}
 	return map[string]struct {
 		situation
 		expectation
@@ -191,6 +215,19 @@ func situations() map[string]struct {
 		"lost a replica":              {on(before, rolling(counts(5, 2, 2, 1))), progressing(quellv1alpha1.PhaseDegraded, "1/2", "ReplicasUnavailable", "")},
 		"counts before the condition": {on(app, deployed(app, counts(5, 2, 2, 2), corev1.ConditionFalse, "ReplicaSetUpdated")), expectation{quellv1alpha1.PhaseProgressing, "2/2", "MinimumReplicasUnavailable", "", status.InProgressStatus, ""}},
 		"stuck":                       {on(app, deployed(app, counts(5, 3, 1, 2), corev1.ConditionTrue, reasonStuck)), stalled("2/2", "ProgressDeadlineExceeded", "look at its Pods")},
+		"stuck, explained":            {because(on(app, deployed(app, counts(5, 3, 1, 2), corev1.ConditionTrue, reasonStuck))), stalled("2/2", reasonImagePull, "no progress within the deadline: no such image")},
+		"rolling, explained":          {because(on(app, rolling(counts(5, 3, 1, 2)))), progressing(quellv1alpha1.PhaseProgressing, "2/2", reasonImagePull, "no such image")},
+		"first Pods, explained":       {because(on(app, rolling(counts(5, 2, 2, 1)))), progressing(quellv1alpha1.PhaseProgressing, "1/2", reasonImagePull, "no such image")},
+		"lost a replica, explained":   {because(on(before, rolling(counts(5, 2, 2, 1)))), progressing(quellv1alpha1.PhaseDegraded, "1/2", reasonImagePull, "no such image")},
+		"serves, explained before":    {because(on(app, running(app))), serves},
+		"rejected, explained too":     {because(on(app, rolling(counts(5, 3, 1, 2)), refused(invalid))), stalled("2/2", "Rejected", "spec.a")},
+		"no address yet":              {with(kindService, balanced()), progressing(quellv1alpha1.PhaseProgressing, "2/2", reasonAddressPending, "has no address from a load balancer yet")},
+		"no address any more":         {with(kindService, balanced(), rolledOut), progressing(quellv1alpha1.PhaseProgressing, "2/2", reasonAddressPending, "has no address from a load balancer yet")},
+		"address":                     {with(kindService, balanced(corev1.LoadBalancerIngress{IP: "192.0.2.1"})), serves},
+		"route not accepted":          {with(kindRoute, routed()), progressing(quellv1alpha1.PhaseProgressing, "2/2", reasonRoutePending, `Gateway "edge" has not accepted HTTPRoute "shop" yet`)},
+		"autoscaler without metrics":  {with(kindAutoscaler, hpaWith(scales(autoscalingv2.ScalingActive, corev1.ConditionFalse, "FailedGetResourceMetric"))), serves},
+		"suspended":                   {on(shop(suspended), running(app)), expectation{quellv1alpha1.PhaseSuspended, "2/2", "AllReplicasReady", "", status.CurrentStatus, ""}},
+		"suspended with a change":     {on(shop(suspended), running(app), held), expectation{quellv1alpha1.PhaseSuspended, "2/2", reasonSuspended, "", status.InProgressStatus, "spec.suspend holds changes back"}},
 		"rejected":                    {on(app, running(app), refused(invalid)), stalled("2/2", "Rejected", "spec.a: Invalid value: \"y\": is wrong too; spec.b: Invalid value")},
 		"rejected at creation":        {on(app, nil, refused(invalid)), stalled("0/2", "Rejected", "spec.a")},
 		"content is invalid":          {on(app, nil, refused(&ssa.InvalidContentError{Reason: "port twice"})), stalled("0/2", "Rejected", "port twice")},
@@ -201,7 +238,6 @@ func situations() map[string]struct {
 		"conflict": {on(shop(reporting), running(app), func(a *applied) {
 			a.Outcome, a.Conflicts = ssa.Conflicted, []fieldowners.Conflict{{Path: ".spec.replicas", Owner: rival}}
 		}), stalled("2/2", "FieldConflict", `.spec.replicas belongs to "kubectl-edit" (Update)`)},
-		"conflict, held back":       {on(shop(reporting), running(app), outcome(ssa.Contended, stolen)), stalled("2/2", "FieldConflict", `.spec.replicas belongs to "kubectl-edit" (Update)`)},
 		"contended":                 {on(app, running(app), outcome(ssa.Contended, stolen)), progressing(quellv1alpha1.PhaseDegraded, "2/2", "FieldContended", `.spec.replicas of Deployment "shop" taken back again and again by "kubectl-edit" (Update)`)},
 		"contended by nobody known": {on(shop(reporting), running(app), outcome(ssa.Contended, ssa.Reason{Change: ssa.Added, Path: ".x"})), progressing(quellv1alpha1.PhaseDegraded, "2/2", "FieldContended", "an unknown writer")},
 		"does not stick":            {on(app, running(app), outcome(ssa.DoesNotStick, ssa.Reason{Change: ssa.Lost, Path: ".spec.x"})), stalled("2/2", "NotKept", ".spec.x; an admission policy")},
@@ -221,7 +257,7 @@ func TestStatusTells(t *testing.T) {
 			g.Expect(s.Ready).To(Equal(c.ready))
 			g.Expect(ready.Reason).To(Equal(c.reason))
 			g.Expect(ready.Message).To(ContainSubstring(c.message))
-			g.Expect(meta.IsStatusConditionTrue(s.Conditions, quellv1alpha1.ConditionReady)).To(Equal(s.Phase == quellv1alpha1.PhaseRunning))
+			g.Expect(meta.IsStatusConditionTrue(s.Conditions, quellv1alpha1.ConditionReady)).To(Equal(c.kstatus == status.CurrentStatus))
 			for _, kind := range []string{quellv1alpha1.ConditionReconciling, quellv1alpha1.ConditionStalled} {
 				g.Expect(meta.IsStatusConditionTrue(s.Conditions, kind)).To(Equal(kind == c.present), kind)
 			}
@@ -260,6 +296,7 @@ func TestStatusHoldsNothingVolatile(t *testing.T) {
 			moved.app.UID, moved.app.ResourceVersion = "other", "999"
 			if moved.deployment != nil {
 				age(moved.deployment)
+				moved.deployment.OwnerReferences[0].UID = moved.app.UID
 			}
 			child := moved.child
 			moved.child = func(a *applied) {
@@ -276,10 +313,44 @@ func TestStatusHoldsNothingVolatile(t *testing.T) {
 	}
 }
 
+func TestTheImageThatIsRolledOutIsKeptUntilTheNextIs(t *testing.T) {
+	before := func(app *quellv1alpha1.App) { app.Status.RolledOutImage = "shop:0" }
+	app := shop(before)
+	complete := running(app)
+	complete.Spec.Template.Spec.Containers = []corev1.Container{{Name: "proxy", Image: "proxy:1"}, {Name: ContainerName, Image: "shop:1"}}
+	complete.Annotations = map[string]string{annotationRevision: "4"}
+	odd := running(app)
+	odd.Annotations = map[string]string{annotationRevision: "-1"}
+	for name, c := range map[string]struct {
+		situation
+		image    string
+		revision int64
+	}{
+		"never rolled out":   {situation{app: shop()}, "", 0},
+		"no Deployment":      {situation{app: app}, "shop:0", 0},
+		"rolling":            {situation{app: app, deployment: deployed(app, counts(5, 3, 1, 2), corev1.ConditionTrue, "ReplicaSetUpdated")}, "shop:0", 0},
+		"not observed":       {situation{app: app, deployment: deployed(app, counts(4, 2, 2, 2), corev1.ConditionTrue, "NewReplicaSetAvailable")}, "shop:0", 0},
+		"rolled out":         {situation{app: app, deployment: complete}, "shop:1", 4},
+		"an odd revision":    {situation{app: app, deployment: odd}, "shop:0", 0},
+		"an App to be gone":  {situation{app: shop(before, deleted)}, "shop:0", 0},
+		"of somebody else's": {situation{app: app, deployment: complete, child: func(a *applied) { a.foreign = "it has no owner" }}, "shop:0", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			s := c.status(g)
+			g.Expect(s.Image).To(Equal("shop:1"))
+			g.Expect(s.RolledOutImage).To(Equal(c.image))
+			g.Expect(s.Revision).To(Equal(c.revision))
+			g.Expect(s.OperatorVersion).To(Equal("v1"))
+			g.Expect(s.Rendering).To(BeNumerically(">", 0))
+		})
+	}
+}
+
 // age changes everything about a Deployment that has no meaning.
 func age(d *appsv1.Deployment) {
 	collisions := int32(3)
-	d.UID, d.ResourceVersion, d.Annotations = types.UID("other"), "999", map[string]string{"deployment.kubernetes.io/revision": "9"}
+	d.UID, d.ResourceVersion, d.Annotations = types.UID("other"), "999", map[string]string{"seen": "9"}
 	d.Status.CollisionCount, d.Status.TerminatingReplicas, d.Status.UnavailableReplicas = &collisions, &collisions, 3
 	for i := range d.Status.Conditions {
 		c := &d.Status.Conditions[i]

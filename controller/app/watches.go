@@ -2,12 +2,16 @@ package app
 
 import (
 	"context"
+	"fmt"
 
 	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
 	"github.com/hduolab/quell/applyconfig"
 	"github.com/hduolab/quell/controller/eventfilter"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -21,23 +25,32 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
 // crdName is the CustomResourceDefinition of App.
 const crdName = "apps.quell.dev"
 
 // CacheOptions narrow the manager's cache to what the controller needs: children that carry our label, without the
-// managedFields of their status, and the one CustomResourceDefinition. Foreign Deployments and Services cost nothing.
+// managedFields of their status, all autoscalers, and the one CustomResourceDefinition. Other foreign objects cost nothing.
 func CacheOptions() cache.Options {
 	ours := cache.ByObject{
 		Label:     labels.SelectorFromSet(labels.Set{LabelManagedBy: ManagedBy}),
 		Transform: trimManagedFields,
 	}
-	return cache.Options{ByObject: map[client.Object]cache.ByObject{
-		&appsv1.Deployment{}: ours,
-		&corev1.Service{}:    ours,
-		crd():                {Field: fields.OneTermEqualSelector("metadata.name", crdName)},
-	}}
+	byObject := map[client.Object]cache.ByObject{
+		crd(): {Field: fields.OneTermEqualSelector("metadata.name", crdName)},
+	}
+	for _, k := range kinds {
+		switch k.name {
+		case kindRoute: // the cluster may lack it; see routes
+		case kindAutoscaler: // any of the cluster's may target an App's Deployment
+			byObject[k.object()] = cache.ByObject{Transform: trimScaler}
+		default:
+			byObject[k.object()] = ours
+		}
+	}
+	return cache.Options{ByObject: byObject}
 }
 
 func crd() *metav1.PartialObjectMetadata {
@@ -62,19 +75,34 @@ func trimManagedFields(object any) (any, error) {
 	return object, nil
 }
 
-// SetupWithManager makes the manager run the controller with so many concurrent reconciles.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, concurrent int) error {
+// SetupWithManager makes the manager run the controller with so many concurrent reconciles. ctx bounds the setup alone.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, concurrent int) error {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &autoscalingv2.HorizontalPodAutoscaler{}, byTarget, targets); err != nil {
+		return fmt.Errorf("index autoscalers by their targets: %w", err)
+	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.ServiceAccount{}, byController, controllers); err != nil {
+		return fmt.Errorf("index ServiceAccounts by their controllers: %w", err)
+	}
 	own := eventfilter.OwnWrites{
 		Manager: StatusManager, Subresource: "status",
 		Types: applyconfig.NewTypeConverter(mgr.GetScheme()), Scheme: mgr.GetScheme(),
 	}
-	return ctrl.NewControllerManagedBy(mgr).
-		Named("app").
+	r.configs.bind(mgr)
+	r.routes.bind(mgr)
+	b := ctrl.NewControllerManagedBy(mgr)
+	for _, k := range kinds {
+		if k.name != kindRoute {
+			b.Owns(k.object(), builder.WithPredicates(eventfilter.Projected(k.facts)))
+		}
+	}
+	return b.Named("app").
 		For(&quellv1alpha1.App{}, builder.WithPredicates(own.Dropped())).
-		Owns(&appsv1.Deployment{}, builder.WithPredicates(eventfilter.Projected(deploymentFacts))).
-		Owns(&corev1.Service{}, builder.WithPredicates(eventfilter.Projected(serviceFacts))).
+		Watches(&autoscalingv2.HorizontalPodAutoscaler{}, handler.EnqueueRequestsFromMapFunc(targetedApps),
+			builder.WithPredicates(eventfilter.Projected(scalerFacts))).
 		WatchesMetadata(crd(), handler.EnqueueRequestsFromMapFunc(r.schemaChanged),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesRawSource(r.configs).
+		WatchesRawSource(r.routes).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrent}).
 		Complete(r)
 }
@@ -83,32 +111,70 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, concurrent int) error {
 type facts struct {
 	Meta   metav1.ObjectMeta
 	Owned  string
-	Status appsv1.DeploymentStatus
+	Theirs []string
+	Status any
 }
 
-func serviceFacts(s *corev1.Service) any { return commonFacts(s) }
-
-// commonFacts are what people and the operator ask of a child, and what the operator owns.
-func commonFacts(o client.Object) facts {
+// facts are what people and the operator ask of a child, what the operator owns, and what App.status shows of the child.
+func (k kind) facts(o client.Object) any {
 	return facts{
 		Meta: metav1.ObjectMeta{
 			Generation: o.GetGeneration(), Labels: o.GetLabels(), Annotations: o.GetAnnotations(),
-			OwnerReferences: o.GetOwnerReferences(), DeletionTimestamp: o.GetDeletionTimestamp(),
+			OwnerReferences: o.GetOwnerReferences(), DeletionTimestamp: o.GetDeletionTimestamp(), Finalizers: o.GetFinalizers(),
 		},
-		Owned: eventfilter.OwnedFields(o, ChildManager, ""),
+		Owned:  eventfilter.OwnedFields(o, ChildManager, ""),
+		Theirs: foreignFields(o),
+		Status: k.status(o),
 	}
 }
 
-// deploymentFacts add what App.status shows of a Deployment.
-func deploymentFacts(d *appsv1.Deployment) any {
-	f := commonFacts(d)
-	f.Status = *d.Status.DeepCopy()
-	f.Status.UnavailableReplicas, f.Status.TerminatingReplicas, f.Status.CollisionCount = 0, nil, nil
-	for i := range f.Status.Conditions {
-		c := &f.Status.Conditions[i]
+// projected is a kind's status by the function for its Go type.
+func projected[T client.Object](project func(T) any) func(client.Object) any {
+	return func(o client.Object) any { return project(o.(T)) }
+}
+
+func noStatus(client.Object) any { return nil }
+
+func deploymentStatus(d *appsv1.Deployment) any {
+	status := *d.Status.DeepCopy()
+	status.UnavailableReplicas, status.TerminatingReplicas, status.CollisionCount = 0, nil, nil
+	for i := range status.Conditions {
+		c := &status.Conditions[i]
 		*c = appsv1.DeploymentCondition{Type: c.Type, Status: c.Status, Reason: c.Reason}
 	}
-	return f
+	return status
+}
+
+// serviceStatus has the spec too, of which the endpoints are made: a Service has no generation.
+func serviceStatus(s *corev1.Service) any {
+	return corev1.Service{Spec: s.Spec, Status: corev1.ServiceStatus{LoadBalancer: s.Status.LoadBalancer}}
+}
+
+func autoscalerStatus(h *autoscalingv2.HorizontalPodAutoscaler) any { return steadyConditions(h) }
+
+// budgetStatus leaves the counts out, which move with the Pods.
+func budgetStatus(b *policyv1.PodDisruptionBudget) any {
+	return policyv1.PodDisruptionBudgetStatus{ObservedGeneration: b.Status.ObservedGeneration, Conditions: withoutTexts(b.Status.Conditions)}
+}
+
+func ingressStatus(i *networkingv1.Ingress) any { return i.Status.LoadBalancer }
+
+func routeStatus(r *gatewayv1.HTTPRoute) any {
+	var parents []gatewayv1.RouteParentStatus
+	for _, p := range r.Status.Parents {
+		p.Conditions = withoutTexts(p.Conditions)
+		parents = append(parents, p)
+	}
+	return parents
+}
+
+// withoutTexts keeps of conditions what does not move by itself.
+func withoutTexts(conditions []metav1.Condition) []metav1.Condition {
+	var kept []metav1.Condition
+	for _, c := range conditions {
+		kept = append(kept, metav1.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, ObservedGeneration: c.ObservedGeneration})
+	}
+	return kept
 }
 
 // schemaChanged lets content that did not stick be tried again once the CustomResourceDefinition is another.

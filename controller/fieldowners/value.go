@@ -42,12 +42,29 @@ func part(v any, e fieldpath.PathElement) (any, bool) {
 	return items[i], true
 }
 
-// Spellings maps every owned path as the API server writes it in a Conflict, where names with dots are not quoted and so
-// cannot be parsed, to the path itself.
-func Spellings(entries []Entry) map[string]fieldpath.Path {
-	paths := map[string]fieldpath.Path{}
+// Spellings are paths by the way in which the API server writes them in a Conflict, where names with dots are not quoted and
+// so cannot be parsed.
+type Spellings map[string]fieldpath.Path
+
+// NewSpellings knows every owned path, and those of the document that was applied: an object without managedFields conflicts
+// with owners who are in no entry.
+func NewSpellings(entries []Entry, document map[string]any) Spellings {
+	s := Spellings{}
+	add := func(p fieldpath.Path) { s[p.String()] = p.Copy() }
+	Attribute(document, entries, nil).Present.Iterate(add)
 	for _, e := range entries {
-		e.Fields.Iterate(func(p fieldpath.Path) { paths[p.String()] = p.Copy() })
+		e.Fields.Iterate(add)
 	}
-	return paths
+	return s
+}
+
+// Path gives the path that a conflict is about. One which neither is known nor can be read is the name of a single field.
+func (s Spellings) Path(c Conflict) fieldpath.Path {
+	if path, found := s[c.Path]; found {
+		return path
+	}
+	if path, err := ParsePath(c.Path); err == nil {
+		return path
+	}
+	return fieldpath.MakePathOrDie(c.Path)
 }

@@ -24,7 +24,8 @@ type Options struct {
 	Client client.Client
 	// Reader reads past the cache, as a manager's GetAPIReader does; needed for FormerManagers and for taking over entries
 	// that updates under our own name left, which also takes the permission to patch the object itself. Without these the
-	// entries stay as they are. It is also asked whether an object is Gone or only its subresource not served.
+	// entries stay as they are, and so does what others left in the way (see Applier.Apply). It is also asked when a request met
+	// another version than it was made for, and whether an object is Gone or only its subresource not served.
 	Reader client.Reader
 	// Types gives the kinds their merge rules: NewTypeConverter beside generated apply configurations. Required.
 	Types managedfields.TypeConverter
@@ -96,8 +97,10 @@ func NewApplier(o Options) (*Applier, error) {
 	return &Applier{opts: o, memory: m}, err
 }
 
-// Apply brings the object to the desired state, with at most one apply request, and none when it is there already. What
-// became of it is in the Result. An error means that the request was refused or its fate is unknown; IsTerminal tells
+// Apply brings the object to the desired state, with one apply request as a rule, and none when it is there already. It
+// takes a second one where Intent.Rules do not force all and somebody holds a field, and up to five where the object changes
+// meanwhile. Where others left something beside which the desired state is not valid, under rule Force, that is taken over and
+// removed, at the cost of a read, some dry runs and a patch of managedFields. What became of it is in the Result. An error means that the request was refused or its fate is unknown; IsTerminal tells
 // whether trying again is pointless.
 func (a *Applier) Apply(ctx context.Context, in Intent) (Result, error) {
 	return a.apply(ctx, in, finish{})
@@ -120,11 +123,20 @@ type call struct {
 	finish
 	record *record
 	sent   digest
+	// given is the version of Live as the caller gave it, "" when there is none.
+	given string
 	// inputs is what the content depends on, as the caller saw it.
 	inputs string
 	now    time.Time
 	// pending tells that the next call has to look closer, although the content is in place.
 	pending bool
+	// verdicts are Intent.Rules, once they are needed.
+	verdicts verdicts
+	// force tells that fields of others are taken, madeRoom that this call took over what was in the way.
+	force, madeRoom bool
+	// whole is the content with what is yielded, begun how much of that is new.
+	whole *content
+	begun int
 	*content
 	entries []fieldowners.Entry
 	result  Result
@@ -138,15 +150,15 @@ func (a *Applier) apply(ctx context.Context, in Intent, f finish) (Result, error
 	if err != nil {
 		return Result{}, err
 	}
-	c := &call{Applier: a, Intent: in, finish: f, sent: sent, now: a.opts.Clock.Now()}
+	c := &call{Applier: a, Intent: in, finish: f, sent: in.Rules.mark(sent), now: a.opts.Clock.Now()}
 	var uid types.UID
 	if in.Live != nil {
-		uid = in.Live.GetUID()
+		uid, c.given = in.Live.GetUID(), in.Live.GetResourceVersion()
 	}
 	c.record = a.memory.of(uid)
 	defer c.record.Unlock()
 	if c.remembered() {
-		c.result = Result{Outcome: Unchanged, Object: in.Live}
+		c.result = Result{Outcome: Unchanged, Object: in.Live, Yielded: c.record.yielded}
 	} else {
 		c.inputs = c.dependsOn()
 		err = c.run(ctx, raw)
@@ -187,6 +199,8 @@ func (c *call) run(ctx context.Context, raw []byte) error {
 	if c.content, err = newContent(u, c.opts.Types, c.opts.Subresource); err != nil {
 		return err
 	}
+	c.digest = c.Rules.mark(c.digest)
+	c.whole = c.content
 	if done, err := c.decide(); err != nil || done {
 		return err
 	}
@@ -201,6 +215,7 @@ func (c *call) startOver() {
 	}
 	if c.record.asked != asked {
 		c.record.asked, c.record.contention, c.record.contended, c.record.refused = asked, brake{}, nil, refusal{}
+		c.record.inTheWay = nil
 	}
 }
 
@@ -276,6 +291,9 @@ func (c *call) remember(version string) {
 	r := c.record
 	r.known, r.version, r.sent, r.content = true, version, c.sent, c.digest
 	r.inputs, r.epoch, r.unsticky, r.doubt, r.refused = digestOf(c.inputs), c.epoch.Load(), nil, false, refusal{}
+	r.granted = false
+	c.begun = added(c.result.Yielded, r.yielded)
+	r.yielded = c.result.Yielded
 	if c.pending {
 		r.version = ""
 	}
@@ -292,6 +310,7 @@ func (c *call) counted(err error) (Result, error) {
 		heldTotal.WithLabelValues(c.record.kind, c.opts.Subresource, string(outcome)).Inc()
 	}
 	c.result.Began = c.record.outcome != outcome
+	c.countConflicts()
 	c.record.outcome = outcome
 	return c.result, err
 }

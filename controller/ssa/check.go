@@ -25,7 +25,7 @@ func difference(c *content, live *typed.TypedValue, entries []fieldowners.Entry,
 		return nil, err
 	}
 	missing := c.fields.Difference(owned)
-	reasons := missingReasons(missing, entries)
+	reasons := missingReasons(missing, differing, entries)
 	reasons = appendPaths(reasons, Changed, differing.Difference(missing))
 	reasons = appendPaths(reasons, Removed, owned.Difference(c.fields))
 	if found && len(reasons) == 0 && mine.APIVersion != owner.APIVersion {
@@ -137,12 +137,15 @@ func isItem(item value.Value, e fieldpath.PathElement) bool {
 	})
 }
 
-func missingReasons(missing *fieldpath.Set, entries []fieldowners.Entry) []Reason {
+func missingReasons(missing, differing *fieldpath.Set, entries []fieldowners.Entry) []Reason {
 	var reasons []Reason
 	missing.Leaves().Iterate(func(p fieldpath.Path) {
-		r := Reason{Change: Added, Path: p.String(), Owners: fieldowners.OwnersOf(entries, p)}
-		if len(r.Owners) > 0 {
+		r := Reason{Change: Added, Path: fieldowners.FormatPath(p), Owners: fieldowners.OwnersOf(entries, p)}
+		switch {
+		case len(r.Owners) > 0 && differing.Has(p):
 			r.Change = Taken
+		case len(r.Owners) > 0:
+			r.Change = Shared
 		}
 		reasons = append(reasons, r)
 	})
@@ -151,7 +154,7 @@ func missingReasons(missing *fieldpath.Set, entries []fieldowners.Entry) []Reaso
 
 func appendPaths(reasons []Reason, change Change, paths *fieldpath.Set) []Reason {
 	paths.Leaves().Iterate(func(p fieldpath.Path) {
-		reasons = append(reasons, Reason{Change: change, Path: p.String()})
+		reasons = append(reasons, Reason{Change: change, Path: fieldowners.FormatPath(p)})
 	})
 	return reasons
 }

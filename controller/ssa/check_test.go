@@ -58,7 +58,7 @@ func TestDifference(t *testing.T) {
 			[]string{".apiVersion changed"}},
 		{"an entry of another operation", web(object{"image": "a"}), web(object{"image": "a"}), []fieldowners.Entry{{
 			Owner: fieldowners.Owner{Manager: "me", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "apps/v1"}, Fields: me[0].Fields}},
-			[]string{`.spec.replicas taken by "me" (Update)`, path + `.image taken by "me" (Update)`, path + `.name taken by "me" (Update)`}},
+			[]string{`.spec.replicas shared with "me" (Update)`, path + `.image shared with "me" (Update)`, path + `.name shared with "me" (Update)`}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -16,6 +16,9 @@ func (c *call) decide() (bool, error) {
 	if err := c.findReasons(); err != nil {
 		return false, err
 	}
+	if c.result.Outcome == Conflicted {
+		return true, nil
+	}
 	if len(c.result.Reasons) > 0 {
 		return c.holdBack(), nil
 	}
@@ -39,6 +42,9 @@ func (c *call) findReasons() error {
 	if err != nil {
 		return err
 	}
+	if done, err := c.obey(typed); done || err != nil {
+		return err
+	}
 	if c.result.Reasons, err = difference(c.content, typed, c.entries, c.owner()); err != nil {
 		return err
 	}
@@ -56,6 +62,9 @@ func (c *call) holdBack() bool {
 	if c.onlyUnsticky() {
 		c.result.Outcome, c.result.RetryAfter = DoesNotStick, c.recheck()
 		return true
+	}
+	if c.record.granted {
+		return false
 	}
 	if c.settle != nil {
 		if wait := c.settle(c); wait > 0 {
@@ -94,7 +103,7 @@ func (c *call) fight() bool {
 		return false
 	}
 	if !waiting {
-		c.record.contended = c.result.Reasons
+		c.record.contended = append(slices.Clip(c.result.Reasons), c.record.inTheWay...)
 	}
 	c.result.Outcome, c.result.Reasons = Contended, c.record.contended
 	return c.result.RetryAfter > 0
@@ -108,6 +117,9 @@ func (c *call) stillContended() {
 		return
 	}
 	c.record.contended = nil
+	if c.now.Sub(c.record.contention.last) > c.opts.Contention.Window {
+		c.record.inTheWay = nil
+	}
 }
 
 // onlyUnsticky reports whether everything that differs is known not to stick, and it is not yet time to try again.

@@ -16,6 +16,11 @@
 //   - the API server may not keep what was sent (pruned by the schema, changed by admission): outcome DoesNotStick
 //     with the paths, and the same content is not sent again until SchemaChanged is called or Options.Recheck has passed;
 //   - the answer to a request may be lost: nothing that was remembered counts until the next answer;
+//   - another writer may hold fields with other values: Intent.Rules say, for the object and field by field, whether to take
+//     them, to yield to their owner, or to apply nothing and report. What is yielded is left out of the apply while somebody
+//     else owns it, costs nothing while it stands, and is never given up as its only owner;
+//   - another writer may leave something beside which the content is not valid, such as a list item under another key: under
+//     rule Force, and if a dry run shows that this heals it, it is taken over and removed;
 //   - another writer may take fields back: after a few repairs outcome Contended, with growing pauses;
 //   - the caller may produce other content on each call although nothing it depends on changed (a time, a counter):
 //     outcome SelfChurn with the paths, with growing pauses. What is held back is written when the pause ends; Result

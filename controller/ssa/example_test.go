@@ -34,11 +34,19 @@ func ExampleApplier_Apply() {
 			live = nil
 		}
 		desired := corev1ac.Service(d.Name, d.Namespace).WithSpec(corev1ac.ServiceSpec().
+			WithType(corev1.ServiceTypeClusterIP).
 			WithSelector(d.Spec.Selector.MatchLabels).
 			WithPorts(corev1ac.ServicePort().WithName("http").WithPort(80)))
-		result, err := applier.Apply(ctx, ssa.Intent{Desired: desired, Live: live, Inputs: ssa.Generation(d)})
+		result, err := applier.Apply(ctx, ssa.Intent{
+			Desired: desired, Live: live, Inputs: ssa.Generation(d),
+			// Our fields are ours, but whoever sets a type for this Service knows why.
+			Rules: ssa.Rules{Default: ssa.Force, Paths: []ssa.PathRule{{Path: ".spec.type", Rule: ssa.Yield}}},
+		})
 		if ssa.IsTerminal(err) {
 			return reconcile.Result{}, reconcile.TerminalError(err)
+		}
+		for _, field := range result.Yielded {
+			ctrl.LoggerFrom(ctx).Info("left to its owner", "field", field.String())
 		}
 		if len(result.Rivals()) > 0 {
 			ctrl.LoggerFrom(ctx).Info("another writer took fields", "result", result.String())

@@ -20,8 +20,15 @@ type Intent struct {
 	Inputs string
 	// Children is the number of objects that Desired sums up; the churn budget grows with it.
 	Children int
-	// Unforced leaves fields alone that others own with other values: the outcome is then Conflicted and nothing is written.
-	Unforced bool
+	// Rules say what happens to fields that others own with other values; the zero value takes them all.
+	Rules Rules
+	// Exact has a request change Live as it is, or nothing: when the object has another resourceVersion by then, or Live is known
+	// to be outdated, the outcome is Stale. It is for content that was derived from Live. An object that does not exist is
+	// applied as ever.
+	Exact bool
+	// Tentative sends nothing: where a request would go out the outcome is Stale. It is for content that must not be written on the
+	// word of a cache, while its being in place already costs nothing.
+	Tentative bool
 }
 
 // Generation identifies objects by what people ask of them, for Intent.Inputs.

@@ -38,6 +38,10 @@ type record struct {
 	// is missing, or forgotten.
 	doubt bool
 	last  digest
+	// granted tells that the last call was allowed to write and ended Stale: the next one need not ask again.
+	granted bool
+	// stale paces exact writes that meet another version.
+	stale brake
 	// denied tells that the fields of former managers cannot be taken over.
 	denied bool
 	// outcome of the last call.
@@ -53,6 +57,10 @@ type record struct {
 	asked digest
 	// contended are the reasons of the fight that the contention brake is on for.
 	contended []Reason
+	// yielded are the fields that were left to others when the content was last in place.
+	yielded []Reason
+	// room is what was taken over because it was in the way and has not been removed yet, inTheWay what was last removed.
+	room, inTheWay []Reason
 }
 
 // memory maps UIDs, which no two objects ever share, to records and to recent answers.

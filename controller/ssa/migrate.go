@@ -55,33 +55,40 @@ func (c *call) patchEntries(ctx context.Context, fresh *unstructured.Unstructure
 		c.leave(ctx, err)
 		return nil
 	}
+	done, err := c.replaceEntries(ctx, fresh, entries)
+	c.pending = c.pending || !done && !c.record.denied
+	return err
+}
+
+// replaceEntries patches the managedFields of fresh, which is what came back then. It reports false when the object changed
+// meanwhile or patching is forbidden.
+func (c *call) replaceEntries(ctx context.Context, fresh *unstructured.Unstructured, entries []metav1.ManagedFieldsEntry) (bool, error) {
 	// A replaced resourceVersion, unlike a tested one, is answered with a conflict when it is outdated.
 	patch, err := json.Marshal([]map[string]any{
 		{"op": "replace", "path": "/metadata/managedFields", "value": entries},
 		{"op": "replace", "path": "/metadata/resourceVersion", "value": fresh.GetResourceVersion()},
 	})
 	if err != nil {
-		return fmt.Errorf("encode managedFields: %w", err)
+		return false, fmt.Errorf("encode managedFields: %w", err)
 	}
 	switch err := c.opts.Client.Patch(ctx, fresh, client.RawPatch(types.JSONPatchType, patch)); {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		c.pending = true
-		return nil
+		return false, nil
 	case apierrors.IsForbidden(err):
 		c.leave(ctx, err)
-		return nil
+		return false, nil
 	case err != nil:
-		return fmt.Errorf("take over the fields of former managers of %s %q: %w", c.record.kind, fresh.GetName(), err)
+		return false, fmt.Errorf("take over fields of %s %q: %w", c.record.kind, fresh.GetName(), err)
 	}
 	c.result.Migrated = true
-	return nil
+	return true, nil
 }
 
 // leave gives up taking over on this object, and says so once.
 func (c *call) leave(ctx context.Context, err error) {
 	c.record.denied = true
-	logf.FromContext(ctx).Error(err, "fields that were owned under another name cannot be taken over, so they stay when they are not "+
-		"wanted any more; allow patch on the object itself, or mend its managedFields, and start again",
+	logf.FromContext(ctx).Error(err, "fields that are owned under another name cannot be taken over, so they stay although they are not "+
+		"wanted; allow patch on the object itself, or mend its managedFields, and start again",
 		"kind", c.record.kind, "name", c.object.GetName(), "fieldManager", c.opts.FieldManager)
 }
 

@@ -38,8 +38,12 @@ const (
 	Throttled Outcome = "Throttled"
 	// Settling: only details changed shortly after the last write; nothing is sent until RetryAfter has passed.
 	Settling Outcome = "Settling"
-	// Conflicted: other managers own fields with other values and the call was not to force; nothing was written.
+	// Conflicted: other managers own fields with other values, for which Intent.Rules say Report; nothing was written.
 	Conflicted Outcome = "Conflicted"
+	// Stale: Intent.Live is not the object as it is now, although the call was to be exact, or the call was tentative; nothing was
+	// written. Read anew what Desired was computed from, past the cache, and call again; when RetryAfter is set, not before it
+	// has passed.
+	Stale Outcome = "Stale"
 )
 
 // outcomeError counts calls that ended in an error.
@@ -56,10 +60,16 @@ const (
 	Changed Change = "changed"
 	// Removed: we own the path and do not want it any more.
 	Removed Change = "removed"
-	// Taken: others own the path and we do not.
+	// Taken: others own the path with another value, and we do not.
 	Taken Change = "taken"
+	// Shared: others own the path with the value that we want, and we do not yet.
+	Shared Change = "shared"
 	// Moved: we own all items of the list, in another order. The path is that of the outermost such list.
 	Moved Change = "in another order"
+	// InTheWay: others own the path, which we do not want, and the API server refuses what we want beside it.
+	InTheWay Change = "in the way, cleared"
+	// Yielded: others own the path with another value, which stands.
+	Yielded Change = "yielded"
 	// Lost: the path was sent and is not in the API server's answer.
 	Lost Change = "does not stick"
 )
@@ -67,9 +77,9 @@ const (
 // Reason is one path that made a write necessary.
 type Reason struct {
 	Change Change
-	// Path in the API server's notation, for example .status.conditions[type="Ready"].reason.
+	// Path as fieldowners.FormatPath writes it, for example .status.conditions[type="Ready"].reason.
 	Path string
-	// Owners have the path instead of us; set for Taken.
+	// Owners have the path instead of us; set for Taken, Shared, InTheWay and Yielded.
 	Owners []fieldowners.Owner
 }
 
@@ -78,7 +88,8 @@ func (r Reason) String() string {
 	if len(r.Owners) == 0 {
 		return fmt.Sprintf("%s %s", r.Path, r.Change)
 	}
-	return fmt.Sprintf("%s %s by %s", r.Path, r.Change, fieldowners.Join(r.Owners))
+	word := map[Change]string{Taken: "by", Shared: "with", Yielded: "to", InTheWay: "for"}[r.Change]
+	return fmt.Sprintf("%s %s %s %s", r.Path, r.Change, word, fieldowners.Join(r.Owners))
 }
 
 // Result is what one call did and why.
@@ -89,6 +100,8 @@ type Result struct {
 	Reasons []Reason
 	// Conflicts are the fields that others own; set for Conflicted.
 	Conflicts []fieldowners.Conflict
+	// Yielded are the fields that are left to others, sorted, whatever the outcome is; nothing of them was applied.
+	Yielded []Reason
 	// RetryAfter is when to call again for what was held back; zero when nothing is.
 	RetryAfter time.Duration
 	// Object is the newest version known after the call: the API server's answer while the cache is behind it, else
@@ -110,11 +123,22 @@ func (r Result) Wrote() bool {
 // Held reports whether something is to be written later, in RetryAfter.
 func (r Result) Held() bool { return r.RetryAfter > 0 }
 
-// Rivals are the owners that took paths, without repetitions, in the order of the reasons. Empty when the writer left no
+// Taken are the reasons for which others have to give something up.
+func (r Result) Taken() []Reason {
+	var taken []Reason
+	for _, reason := range r.Reasons {
+		if reason.Change == Taken || reason.Change == InTheWay {
+			taken = append(taken, reason)
+		}
+	}
+	return taken
+}
+
+// Rivals are the owners that took paths or left something in the way, without repetitions, in the order of the reasons. Empty when the writer left no
 // trace in managedFields, which is so for one that only removes fields.
 func (r Result) Rivals() []fieldowners.Owner {
 	var rivals []fieldowners.Owner
-	for _, reason := range r.Reasons {
+	for _, reason := range r.Taken() {
 		for _, o := range reason.Owners {
 			if !slices.Contains(rivals, o) {
 				rivals = append(rivals, o)

@@ -17,37 +17,133 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// send applies the content and judges the API server's answer.
+// maxRequests bounds the applies of one call.
+const maxRequests = 5
+
+// send applies the content and judges the API server's answer. Without force where Intent.Rules do not force all; what the
+// API server answers then is ruled on and sent again.
 func (c *call) send(ctx context.Context) error {
 	if known, err := c.refusedBefore(); known {
 		return err
 	}
-	c.prepare()
-	c.record.doubt, c.record.last = true, c.digest
-	start := c.opts.Clock.Now()
-	err := c.request(ctx)
-	requestSeconds.WithLabelValues(c.record.kind, c.opts.Subresource).Observe(c.opts.Clock.Since(start).Seconds())
-	if err != nil {
-		return c.refused(ctx, err)
+	c.force = c.Rules.forceAll()
+	for range maxRequests {
+		if c.Tentative || c.outdated() {
+			return c.stale()
+		}
+		answer, err := c.attempt(ctx)
+		if err == nil {
+			return c.judge(ctx, answer)
+		}
+		if again, err := c.mend(ctx, err); err != nil || !again {
+			return err
+		}
 	}
-	answer, err := c.inScheme(c.object)
-	if err != nil {
-		return err
-	}
-	return c.judge(ctx, answer)
+	return fmt.Errorf("apply %s %q as %q: it changed during each of %d attempts", c.record.kind, c.object.GetName(), c.opts.FieldManager, maxRequests)
 }
 
-// prepare puts lists of a subresource into live order and, on the object itself, pins the object that was seen: a deleted one
-// is not made again. What the content was compared with stays as it is.
-func (c *call) prepare() {
-	switch {
-	case c.Live == nil:
-	case c.opts.Subresource == "":
-		metadata, _ := c.object.Object["metadata"].(map[string]any)
-		c.object.Object = with(c.object.Object, "metadata", with(metadata, "uid", string(c.Live.GetUID())))
-	default:
-		c.object.Object = c.arranged()
+// attempt sends one apply and returns the API server's answer.
+func (c *call) attempt(ctx context.Context) (client.Object, error) {
+	body := c.body()
+	doubt, last := c.record.doubt, c.record.last
+	c.record.granted, c.record.doubt, c.record.last = false, true, c.digest
+	start := c.opts.Clock.Now()
+	err := c.request(ctx, body)
+	requestSeconds.WithLabelValues(c.record.kind, c.opts.Subresource).Observe(c.opts.Clock.Since(start).Seconds())
+	if apierrors.IsConflict(err) {
+		c.record.doubt, c.record.last = doubt, last
 	}
+	if err != nil {
+		return nil, err
+	}
+	return c.inScheme(body)
+}
+
+// mend does what it can about a refusal and tells whether to send again; if not, the result says why, or the error.
+func (c *call) mend(ctx context.Context, refusal error) (again bool, err error) {
+	list := fieldowners.Conflicts(refusal)
+	switch {
+	case isOtherUID(refusal):
+	case len(list) > 0:
+		return c.arbitrate(list)
+	case c.metAnother(refusal):
+		return false, c.stale()
+	case apierrors.IsConflict(refusal) && c.version() != "" && c.opts.Reader != nil:
+		return c.refresh(ctx)
+	case apierrors.IsInvalid(refusal):
+		if room, err := c.makeRoom(ctx, refusal); err != nil || room {
+			return room, err
+		}
+	}
+	return false, c.refused(ctx, refusal)
+}
+
+// arbitrate rules on the conflicts of an apply without force.
+func (c *call) arbitrate(list []fieldowners.Conflict) (again bool, err error) {
+	forced, done, err := c.rule(c.named(list))
+	if done {
+		c.record.doubt = false
+		c.noteRefusal(c.result.Conflicts, nil)
+	}
+	c.force = forced
+	return !done, err
+}
+
+// refresh starts over with the object as it is now.
+func (c *call) refresh(ctx context.Context) (again bool, err error) {
+	fresh, err := c.read(ctx)
+	if apierrors.IsNotFound(err) || err == nil && fresh.GetUID() != c.Live.GetUID() {
+		return false, c.gone()
+	}
+	if err != nil {
+		return false, fmt.Errorf("read %s %q anew: %w", c.record.kind, c.object.GetName(), err)
+	}
+	if c.Live, err = c.inScheme(fresh); err != nil {
+		return false, err
+	}
+	c.content, c.force, c.result.Object, c.result.Yielded = c.whole, false, c.Live, nil
+	if err := c.findReasons(); err != nil || c.result.Outcome == Conflicted {
+		return false, err
+	}
+	if len(c.result.Reasons) == 0 {
+		c.result.Outcome = Unchanged
+		c.remember(c.Live.GetResourceVersion())
+	}
+	return len(c.result.Reasons) > 0, nil
+}
+
+// version is the one that the object must have for the request to be right, "" for any. What is left to others must be theirs
+// then, or we might give up a field that nobody else has; and what is taken under mixed rules must be what was ruled on.
+func (c *call) version() string {
+	switch {
+	case c.isExact():
+		return c.given
+	case c.Live != nil && (len(c.result.Yielded) > 0 || c.force && !c.Rules.forceAll()):
+		return c.Live.GetResourceVersion()
+	}
+	return ""
+}
+
+// body is what is sent: the content with the lists of a subresource in live order and, on the object itself, pinned to the
+// object that was seen, so that a deleted one is not made again.
+func (c *call) body() *unstructured.Unstructured {
+	object := c.object.Object
+	if c.Live != nil && c.opts.Subresource != "" {
+		object = c.arranged()
+	}
+	body := &unstructured.Unstructured{Object: object}
+	if c.Live != nil && c.opts.Subresource == "" {
+		body.Object = pin(body.Object, "uid", string(c.Live.GetUID()))
+	}
+	if v := c.version(); v != "" {
+		body.Object = pin(body.Object, "resourceVersion", v)
+	}
+	return body
+}
+
+func pin(object map[string]any, field, value string) map[string]any {
+	metadata, _ := object["metadata"].(map[string]any)
+	return with(object, "metadata", with(metadata, field, value))
 }
 
 // arranged is the content with its lists in live order.
@@ -59,17 +155,17 @@ func (c *call) arranged() map[string]any {
 	return arrange(c.typed.Schema(), c.typed.TypeRef(), c.object.Object, live).(map[string]any)
 }
 
-func (c *call) request(ctx context.Context) error {
-	body := client.ApplyConfigurationFromUnstructured(c.object)
+func (c *call) request(ctx context.Context, u *unstructured.Unstructured) error {
+	body := client.ApplyConfigurationFromUnstructured(u)
 	if c.opts.Subresource == "" {
 		opts := []client.ApplyOption{client.FieldOwner(c.opts.FieldManager)}
-		if !c.Unforced {
+		if c.force {
 			opts = append(opts, client.ForceOwnership)
 		}
 		return c.opts.Client.Apply(ctx, body, opts...)
 	}
 	opts := []client.SubResourceApplyOption{client.FieldOwner(c.opts.FieldManager)}
-	if !c.Unforced {
+	if c.force {
 		opts = append(opts, client.ForceOwnership)
 	}
 	return c.opts.Client.SubResource(c.opts.Subresource).Apply(ctx, body, opts...)
@@ -77,25 +173,22 @@ func (c *call) request(ctx context.Context) error {
 
 // refused turns an error of the API server into an outcome where it is one, and returns it otherwise.
 func (c *call) refused(ctx context.Context, err error) error {
-	conflicts := fieldowners.Conflicts(err)
-	switch {
-	case len(conflicts) > 0:
-		c.record.doubt = false
-		c.noteRefusal(conflicts, nil)
-		c.result.Outcome, c.result.RetryAfter, c.result.Conflicts = Conflicted, 0, conflicts
-		return nil
-	case c.isNotFound(err) && !c.isThere(ctx), isOtherUID(err):
-		if c.Live != nil {
-			c.memory.forget(c.Live.GetUID())
-		}
-		c.result = Result{Outcome: Gone}
-		return nil
+	if c.isNotFound(err) && !c.isThere(ctx) || isOtherUID(err) {
+		return c.gone()
 	}
 	err = fmt.Errorf("apply %s %q as %q: %w", c.record.kind, c.object.GetName(), c.opts.FieldManager, c.explain(err))
 	if IsTerminal(err) {
 		c.noteRefusal(nil, err)
 	}
 	return err
+}
+
+func (c *call) gone() error {
+	if c.Live != nil {
+		c.memory.forget(c.Live.GetUID())
+	}
+	c.result = Result{Outcome: Gone}
+	return nil
 }
 
 // noteRefusal remembers that this content was refused.
@@ -108,10 +201,10 @@ func (c *call) noteRefusal(conflicts []fieldowners.Conflict, answer error) {
 }
 
 // refusedBefore answers as the API server did when it refused this content, until it is time to ask again: whatever wakes the
-// caller meanwhile, the answer would be the same. A call that forces is not held by conflicts.
+// caller meanwhile, the answer would be the same.
 func (c *call) refusedBefore() (bool, error) {
 	r := &c.record.refused
-	if r.digest != c.digest || r.answer == nil && !c.Unforced {
+	if r.digest != c.digest || c.record.granted {
 		return false, nil
 	}
 	wait := r.again.pass(c.opts.Contention, 0, c.now)
@@ -201,6 +294,7 @@ func (c *call) judge(ctx context.Context, answer client.Object) error {
 		return err
 	}
 	c.result.Object, c.result.Sent, c.result.RetryAfter = answer, true, 0
+	c.tellRoom()
 	c.result.Outcome = c.effect(ctx, live, answer)
 	c.Live = answer
 	c.remember(answer.GetResourceVersion())

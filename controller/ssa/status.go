@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // StatusOptions configure a StatusWriter beyond what an Applier needs.
@@ -44,6 +47,19 @@ func NewStatusWriter(o StatusOptions) (*StatusWriter, error) {
 // writes wake nobody up.
 func (w *StatusWriter) Write(ctx context.Context, in Intent) (Result, error) {
 	return w.applier.apply(ctx, in, finish{complete: carryTransitionTimes, settle: w.wait})
+}
+
+// Newest is the newest version of an object that is known without a request: what the API server answered to the last write while
+// the cache is behind it, else live itself. What a status says that has to be kept has to be read from it.
+func (w *StatusWriter) Newest(live client.Object) client.Object {
+	answer, found := w.applier.memory.answers.Peek(live.GetUID())
+	if !found {
+		return live
+	}
+	if order, err := resourceversion.CompareResourceVersion(live.GetResourceVersion(), answer.GetResourceVersion()); err != nil || order >= 0 {
+		return live
+	}
+	return answer
 }
 
 // SchemaChanged is Applier.SchemaChanged.

@@ -43,6 +43,8 @@ type Options struct {
 	Nodes int
 	// APIServerArgs are added to the API server's command line; a flag given here replaces one of the package's own.
 	APIServerArgs []string
+	// ControllerManagerArgs are the same for the controller manager.
+	ControllerManagerArgs []string
 	// Log receives progress, a line per step; nil means none. The components' own logs are files in the data directory.
 	Log io.Writer
 }

@@ -69,7 +69,8 @@ func clientNamed(t *testing.T, c *Cluster, userAgent string) kubernetes.Interfac
 
 func TestFullCluster(t *testing.T) {
 	needsCluster(t)
-	c := startCluster(t, Options{})
+	c := startCluster(t, Options{ControllerManagerArgs: []string{"--controllers=*,token-cleaner-controller"}})
+	t.Run("the controller manager has the flags it was given", func(t *testing.T) { expiredTokenIsCleaned(t, c) })
 	t.Run("a Deployment becomes available", func(t *testing.T) { deploymentBecomesAvailable(t, c) })
 	t.Run("requests are counted exactly", func(t *testing.T) { requestsAreCounted(t, c) })
 	t.Run("large answers are counted exactly", func(t *testing.T) { largeAnswersAreCounted(t, c) })
@@ -106,6 +107,22 @@ func deploymentBecomesAvailable(t *testing.T, c *Cluster) {
 		g.Expect(live.Status.AvailableReplicas).To(BeEquivalentTo(2))
 	}, eventually).Should(Succeed())
 	g.Expect(deployments.Delete(t.Context(), created.Name, metav1.DeleteOptions{})).To(Succeed())
+}
+
+// expiredTokenIsCleaned sees the work of a controller that does not run by default.
+func expiredTokenIsCleaned(t *testing.T, c *Cluster) {
+	g := NewWithT(t)
+	secrets := clientFor(t, c.Config()).CoreV1().Secrets(metav1.NamespaceSystem)
+	_, err := secrets.Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "bootstrap-token-abcdef"},
+		Type:       corev1.SecretTypeBootstrapToken,
+		StringData: map[string]string{"token-id": "abcdef", "token-secret": "0123456789abcdef", "expiration": "2020-01-01T00:00:00Z"},
+	}, metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Eventually(func() bool {
+		_, err := secrets.Get(t.Context(), "bootstrap-token-abcdef", metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	}, eventually).Should(BeTrue())
 }
 
 // requestsAreCounted sends a known number of requests of each kind at once and wants them all counted right after.

@@ -116,7 +116,7 @@ func (c *Cluster) apiServerArgs() []string {
 
 // controllerManagerArgs and schedulerArgs turn off the HTTPS port: nobody scrapes these two here.
 func (c *Cluster) controllerManagerArgs() []string {
-	return append([]string{
+	args := append([]string{
 		"--kubeconfig=" + c.componentKubeconfig(ControllerManager),
 		"--bind-address=" + loopback,
 		"--secure-port=0",
@@ -126,6 +126,7 @@ func (c *Cluster) controllerManagerArgs() []string {
 		"--service-account-private-key-file=" + c.pki("service-account.key"),
 		"--node-monitor-period=1s", // new nodes lose the taint not-ready in this rhythm
 	}, clientRate...)
+	return append(args, c.options.ControllerManagerArgs...)
 }
 
 func (c *Cluster) schedulerArgs() []string {

@@ -50,6 +50,20 @@ const (
 // AppSpec is what the application team asks for.
 // +kubebuilder:validation:XValidation:rule="!has(self.service) || !has(self.service.ports) || self.service.ports.all(s, has(self.ports) && self.ports.exists(p, p.name == s.name))",message="each service.ports[].name must be the name of an entry in spec.ports; add that port or correct the name"
 // +kubebuilder:validation:XValidation:rule="[self.?livenessProbe.?httpGet.?port, self.?livenessProbe.?tcpSocket.?port, self.?readinessProbe.?httpGet.?port, self.?readinessProbe.?tcpSocket.?port, self.?startupProbe.?httpGet.?port, self.?startupProbe.?tcpSocket.?port].all(o, !o.hasValue() || type(o.value()) != string || (has(self.ports) && self.ports.exists(p, p.name == o.value())))",message="a probe names a port that is not in spec.ports; add that port, correct the name, or give the number"
+// +kubebuilder:validation:XValidation:rule="!has(self.service) || !has(self.service.extraPorts) || !has(self.ports) || self.service.extraPorts.all(e, !self.ports.exists(p, p.name == e.name))",message="a service.extraPorts[].name is a name in spec.ports already; choose another"
+// +kubebuilder:validation:XValidation:rule="!has(self.service) || !has(self.service.extraPorts) || has(self.podTemplate) || self.service.extraPorts.all(e, !has(e.targetPort) || type(e.targetPort) == int || (has(self.ports) && self.ports.exists(p, p.name == e.targetPort)) || (has(self.sidecars) && self.sidecars.exists(c, has(c.ports) && c.ports.exists(p, p.name == e.targetPort))))",message="a service.extraPorts[].targetPort names a port that no container has; add it to spec.ports or to spec.sidecars[].ports, or give the number"
+// +kubebuilder:validation:XValidation:rule="!has(self.ingress) || (has(self.ports) && size(self.ports) > 0 && self.?service.?mode.orValue('Auto') != 'None')",message="an Ingress leads to the Service: add an entry to spec.ports, and do not set service.mode to None",fieldPath=".ingress"
+// +kubebuilder:validation:XValidation:rule="!has(self.ingress) || [has(self.ports) ? self.ports.map(p, p.name) : []].all(names, self.ingress.hosts.all(h, !has(h.paths) || h.paths.all(p, !has(p.port) || p.port in names)))",message="an ingress path names a port that is not in spec.ports; add that port or correct the name",fieldPath=".ingress"
+// +kubebuilder:validation:XValidation:rule="!has(self.httpRoute) || (has(self.ports) && size(self.ports) > 0 && self.?service.?mode.orValue('Auto') != 'None')",message="an HTTPRoute leads to the Service: add an entry to spec.ports, and do not set service.mode to None",fieldPath=".httpRoute"
+// +kubebuilder:validation:XValidation:rule="!has(self.httpRoute) || !has(self.httpRoute.rules) || self.httpRoute.rules.all(r, (has(self.ports) && self.ports.exists(q, q.name == r.port)))",message="an httpRoute rule names a port that is not in spec.ports; add that port or correct the name",fieldPath=".httpRoute"
+// +kubebuilder:validation:XValidation:rule="!has(self.networkPolicy) || !has(self.networkPolicy.ingress) || !has(self.networkPolicy.ingress.ports) || self.networkPolicy.ingress.ports.all(n, (has(self.ports) && self.ports.exists(q, q.name == n)))",message="networkPolicy.ingress.ports names a port that is not in spec.ports; add that port or correct the name",fieldPath=".networkPolicy"
+// +kubebuilder:validation:XValidation:rule="!has(self.volumes) || !has(self.configFiles) || self.volumes.all(v, !self.configFiles.exists(f, f.name == v.name))",message="spec.volumes and spec.configFiles have an entry of the same name; rename one of them"
+// +kubebuilder:validation:XValidation:rule="!has(self.volumeMounts) || !has(self.configFiles) || self.volumeMounts.all(m, !self.configFiles.exists(f, f.mountPath == m.mountPath))",message="spec.volumeMounts and spec.configFiles have an entry of the same mountPath; move one of them"
+// +kubebuilder:validation:XValidation:rule="has(self.podTemplate) || [(has(self.volumes) ? self.volumes.map(v, v.name) : []) + (has(self.configFiles) ? self.configFiles.map(f, f.name) : [])].all(names, (!has(self.volumeMounts) || self.volumeMounts.all(m, m.name in names)) && (!has(self.initContainers) || self.initContainers.all(c, !has(c.volumeMounts) || c.volumeMounts.all(m, m.name in names))) && (!has(self.sidecars) || self.sidecars.all(c, !has(c.volumeMounts) || c.volumeMounts.all(m, m.name in names))))",message="volumeMounts name a volume that is not in spec.volumes and spec.configFiles; add it or correct the name"
+// +kubebuilder:validation:XValidation:rule="!has(self.initContainers) || !has(self.sidecars) || self.initContainers.all(c, !self.sidecars.exists(s, s.name == c.name))",message="spec.initContainers and spec.sidecars have an entry of the same name; rename one of them"
+// +kubebuilder:validation:XValidation:rule="!has(self.sidecars) || self.sidecars.all(c, !has(c.ports) || c.ports.all(p, (!has(self.ports) || !self.ports.exists(q, q.name == p.name)) && self.sidecars.exists_one(d, has(d.ports) && d.ports.exists(q, q.name == p.name))))",message="two containers have a port of the same name; rename one of them",fieldPath=".sidecars"
+// +kubebuilder:validation:XValidation:rule="!has(self.minReadySeconds) || self.minReadySeconds < self.?progressDeadlineSeconds.orValue(600)",message="minReadySeconds must be less than progressDeadlineSeconds (600 when unset); lower it, or raise progressDeadlineSeconds",fieldPath=".minReadySeconds"
+// +kubebuilder:validation:XValidation:rule="self.?dnsPolicy.orValue('Default') != 'None' || size(self.?dnsConfig.?nameservers.orValue([])) > 0",message="dnsPolicy None needs dnsConfig.nameservers; give at least one",fieldPath=".dnsPolicy"
 type AppSpec struct {
 	// image is the container image of the application, for example registry.example.com/team/app:1.2.3.
 	// +kubebuilder:validation:MinLength=1
@@ -95,13 +109,14 @@ type AppSpec struct {
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=256
-	// +kubebuilder:validation:XValidation:rule="self.all(e, !(has(e.value) && size(e.value) > 0 && has(e.valueFrom)))",message="an env entry has either value or valueFrom; remove one of the two"
+	// +kubebuilder:validation:XValidation:rule="self.all(e, !has(e.valueFrom) || ((!has(e.value) || size(e.value) == 0) && [has(e.valueFrom.fieldRef), has(e.valueFrom.resourceFieldRef), has(e.valueFrom.configMapKeyRef), has(e.valueFrom.secretKeyRef), has(e.valueFrom.fileKeyRef)].filter(x, x).size() == 1))",message="an env entry has either value or valueFrom, and valueFrom has exactly one source; remove the others"
 	// +optional
 	Env []corev1.EnvVar `json:"env,omitempty"`
 
 	// envFrom takes environment variables from ConfigMaps and Secrets; later entries win, env wins over all.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:XValidation:rule="self.all(e, has(e.configMapRef) != has(e.secretRef) && size(e.?configMapRef.?name.orValue(e.?secretRef.?name.orValue(''))) > 0)",message="each envFrom entry needs the name of either a configMapRef or a secretRef"
 	// +optional
 	EnvFrom []corev1.EnvFromSource `json:"envFrom,omitempty"`
 
@@ -116,7 +131,7 @@ type AppSpec struct {
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=32
-	// +kubebuilder:validation:XValidation:rule="self.all(p, self.exists_one(q, q.containerPort == p.containerPort && q.protocol == p.protocol))",message="two ports have the same containerPort and protocol; keep one of them (one port can serve several names only through service.ports)"
+	// +kubebuilder:validation:XValidation:rule="self.all(p, self.exists_one(q, q.containerPort == p.containerPort && (has(q.protocol) ? q.protocol : 'TCP') == (has(p.protocol) ? p.protocol : 'TCP')))",message="two ports have the same containerPort and protocol; keep one of them (one port can serve several names only through service.ports)"
 	// +optional
 	Ports []AppPort `json:"ports,omitempty"`
 
@@ -125,26 +140,35 @@ type AppSpec struct {
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 
 	// livenessProbe restarts the container when it fails.
+	// +kubebuilder:validation:XValidation:rule="[has(self.exec), has(self.httpGet), has(self.tcpSocket), has(self.grpc)].filter(x, x).size() == 1",message="a probe has exactly one of exec, httpGet, tcpSocket and grpc"
+	// +kubebuilder:validation:XValidation:rule="self.?successThreshold.orValue(1) == 1",message="successThreshold of this probe can only be 1; remove it"
 	// +optional
 	LivenessProbe *corev1.Probe `json:"livenessProbe,omitempty"`
 
 	// readinessProbe keeps the Pod out of the Service while it fails.
+	// +kubebuilder:validation:XValidation:rule="[has(self.exec), has(self.httpGet), has(self.tcpSocket), has(self.grpc)].filter(x, x).size() == 1",message="a probe has exactly one of exec, httpGet, tcpSocket and grpc"
 	// +optional
 	ReadinessProbe *corev1.Probe `json:"readinessProbe,omitempty"`
 
 	// startupProbe holds the two other probes back until it has succeeded once.
+	// +kubebuilder:validation:XValidation:rule="[has(self.exec), has(self.httpGet), has(self.tcpSocket), has(self.grpc)].filter(x, x).size() == 1",message="a probe has exactly one of exec, httpGet, tcpSocket and grpc"
+	// +kubebuilder:validation:XValidation:rule="self.?successThreshold.orValue(1) == 1",message="successThreshold of this probe can only be 1; remove it"
 	// +optional
 	StartupProbe *corev1.Probe `json:"startupProbe,omitempty"`
 
 	// lifecycle hooks run after the container has started and before it is stopped.
+	// +kubebuilder:validation:XValidation:rule="(!has(self.postStart) || [has(self.postStart.exec), has(self.postStart.httpGet), has(self.postStart.sleep)].filter(x, x).size() == 1) && (!has(self.preStop) || [has(self.preStop.exec), has(self.preStop.httpGet), has(self.preStop.sleep)].filter(x, x).size() == 1)",message="a hook has exactly one of exec, httpGet and sleep"
 	// +optional
 	Lifecycle *corev1.Lifecycle `json:"lifecycle,omitempty"`
 
 	// securityContext of the application's container; what is not set here is as defaults.security says.
+	// +kubebuilder:validation:XValidation:rule="!(self.?runAsNonRoot.orValue(false) && self.?runAsUser.orValue(1) == 0)",message="runAsUser 0 is root: choose another user, or set runAsNonRoot to false"
+	// +kubebuilder:validation:XValidation:rule="!(self.?privileged.orValue(false) && !self.?allowPrivilegeEscalation.orValue(true))",message="a privileged container can escalate: remove allowPrivilegeEscalation, or privileged"
 	// +optional
 	SecurityContext *corev1.SecurityContext `json:"securityContext,omitempty"`
 
 	// podSecurityContext holds for all containers; what is not set here is as defaults.security says.
+	// +kubebuilder:validation:XValidation:rule="!(self.?runAsNonRoot.orValue(false) && self.?runAsUser.orValue(1) == 0)",message="runAsUser 0 is root: choose another user, or set runAsNonRoot to false"
 	// +optional
 	PodSecurityContext *corev1.PodSecurityContext `json:"podSecurityContext,omitempty"`
 
@@ -166,10 +190,12 @@ type AppSpec struct {
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:XValidation:rule="self.all(f, self.exists_one(g, g.mountPath == f.mountPath))",message="two entries have the same mountPath; move one of them"
 	// +optional
 	ConfigFiles []AppConfigFiles `json:"configFiles,omitempty"`
 
-	// initContainers run to their end, one after the other, before the application starts.
+	// initContainers run to their end, one after the other in this order, before the application starts and after the sidecars have
+	// started, so that they can use them.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
@@ -177,7 +203,9 @@ type AppSpec struct {
 	// +optional
 	InitContainers []AppContainer `json:"initContainers,omitempty"`
 
-	// sidecars start before the application, run as long as it does, and stop after it.
+	// sidecars start one after the other in this order, before the init containers and the application, run as long as it does, and
+	// stop after it in reverse order. An init container that a sidecar needs can be put before it by podTemplate with
+	// $setElementOrder/initContainers.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
@@ -185,6 +213,10 @@ type AppSpec struct {
 	Sidecars []AppContainer `json:"sidecars,omitempty"`
 
 	// strategy says how old Pods are replaced by new ones; unset means RollingUpdate.
+	// +kubebuilder:validation:XValidation:rule="self.?type.orValue('RollingUpdate') in ['RollingUpdate', 'Recreate']",message="type is RollingUpdate or Recreate"
+	// +kubebuilder:validation:XValidation:rule="self.?type.orValue('RollingUpdate') != 'Recreate' || !has(self.rollingUpdate)",message="Recreate has no rollingUpdate; remove it, or set type to RollingUpdate"
+	// +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdate) || ((!has(self.rollingUpdate.maxSurge) || (type(self.rollingUpdate.maxSurge) == int ? self.rollingUpdate.maxSurge >= 0 : self.rollingUpdate.maxSurge.matches('^[0-9]+%$'))) && (!has(self.rollingUpdate.maxUnavailable) || (type(self.rollingUpdate.maxUnavailable) == int ? self.rollingUpdate.maxUnavailable >= 0 : self.rollingUpdate.maxUnavailable.matches('^(100|[0-9]{1,2})%$'))))",message="maxSurge and maxUnavailable are a number or a percentage, for example 1 or 25%; maxUnavailable at most 100%"
+	// +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdate) || !has(self.rollingUpdate.maxSurge) || !has(self.rollingUpdate.maxUnavailable) || !(type(self.rollingUpdate.maxSurge) == int ? self.rollingUpdate.maxSurge == 0 : self.rollingUpdate.maxSurge == '0%') || !(type(self.rollingUpdate.maxUnavailable) == int ? self.rollingUpdate.maxUnavailable == 0 : self.rollingUpdate.maxUnavailable == '0%')",message="maxSurge and maxUnavailable cannot both be 0: no Pod could be replaced"
 	// +optional
 	Strategy *appsv1.DeploymentStrategy `json:"strategy,omitempty"`
 
@@ -218,12 +250,15 @@ type AppSpec struct {
 	// nodeSelector chooses nodes by their labels.
 	// +mapType=granular
 	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !format.qualifiedName().validate(k).hasValue() && size(self[k]) <= 63)",message="each key must be a label key, for example example.com/tier, and each value at most 63 characters"
 	// +optional
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 
 	// tolerations let the Pods run on nodes with matching taints.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:XValidation:rule="self.all(t, t.?operator.orValue('Equal') == 'Exists' ? t.?value.orValue('') == '' : t.?key.orValue('') != '')",message="operator Exists has no value, and any other needs a key; write {key: k, operator: Exists} or {key: k, value: v}"
+	// +kubebuilder:validation:XValidation:rule="self.all(t, t.?effect.orValue('') in ['', 'NoSchedule', 'PreferNoSchedule', 'NoExecute'] && (!has(t.tolerationSeconds) || t.?effect.orValue('') == 'NoExecute'))",message="effect is NoSchedule, PreferNoSchedule or NoExecute, and tolerationSeconds is for NoExecute only"
 	// +optional
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 
@@ -233,18 +268,22 @@ type AppSpec struct {
 	// +listMapKey=topologyKey
 	// +listMapKey=whenUnsatisfiable
 	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(c, c.maxSkew >= 1 && size(c.topologyKey) > 0 && c.whenUnsatisfiable in ['DoNotSchedule', 'ScheduleAnyway'])",message="a constraint has a maxSkew of at least 1, a topologyKey, and whenUnsatisfiable DoNotSchedule or ScheduleAnyway"
+	// +kubebuilder:validation:XValidation:rule="self.all(c, !has(c.minDomains) || (c.minDomains >= 1 && c.whenUnsatisfiable == 'DoNotSchedule'))",message="minDomains is at least 1 and for whenUnsatisfiable DoNotSchedule only"
 	// +optional
 	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
 
 	// priorityClassName is the PriorityClass of the Pods.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="must be the name of a PriorityClass: lower-case letters, digits, dashes and dots"
 	// +optional
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 
 	// runtimeClassName is the RuntimeClass of the Pods.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="must be the name of a RuntimeClass: lower-case letters, digits, dashes and dots"
 	// +optional
 	RuntimeClassName string `json:"runtimeClassName,omitempty"`
 
@@ -268,6 +307,7 @@ type AppSpec struct {
 	// +mapType=granular
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('quell.dev/') && !(k in ['app.kubernetes.io/name', 'app.kubernetes.io/instance', 'app.kubernetes.io/managed-by']))",message="app.kubernetes.io/name, app.kubernetes.io/instance, app.kubernetes.io/managed-by and quell.dev/ keys are set by the operator; use another key"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !format.qualifiedName().validate(k).hasValue() && size(self[k]) <= 63)",message="each key must be a label key, for example example.com/tier, and each value at most 63 characters"
 	// +optional
 	PodLabels map[string]string `json:"podLabels,omitempty"`
 
@@ -275,11 +315,13 @@ type AppSpec struct {
 	// +mapType=granular
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('quell.dev/') && k != 'kubectl.kubernetes.io/last-applied-configuration')",message="quell.dev/ and kubectl.kubernetes.io/last-applied-configuration annotations belong to the operator and kubectl; use another key"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !format.qualifiedName().validate(k.lowerAscii()).hasValue())",message="each key must be an annotation key, for example example.com/owner"
 	// +optional
 	PodAnnotations map[string]string `json:"podAnnotations,omitempty"`
 
 	// podTemplate is merged over the Pod template that the other fields make, as kubectl patch --type=strategic would, for
-	// whatever has no field here. It may not change the labels that select the App's Pods.
+	// whatever has no field here; defaults fill in what neither says. Of the metadata it may have labels and annotations only,
+	// and not those that the operator sets; container app stays.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +structType=atomic
 	// +optional
@@ -320,12 +362,14 @@ type AppSpec struct {
 	// commonLabels are added to every child and to the Pods. The operator's own keys cannot be used.
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('quell.dev/') && !(k in ['app.kubernetes.io/name', 'app.kubernetes.io/instance', 'app.kubernetes.io/managed-by']))",message="app.kubernetes.io/name, app.kubernetes.io/instance, app.kubernetes.io/managed-by and quell.dev/ keys are set by the operator; use another key"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !format.qualifiedName().validate(k).hasValue() && size(self[k]) <= 63)",message="each key must be a label key, for example example.com/tier, and each value at most 63 characters"
 	// +optional
 	CommonLabels map[string]string `json:"commonLabels,omitempty"`
 
 	// commonAnnotations are added to every child and to the Pods. The operator's own keys cannot be used.
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('quell.dev/') && !k.startsWith('deployment.kubernetes.io/') && k != 'kubectl.kubernetes.io/last-applied-configuration')",message="quell.dev/, deployment.kubernetes.io/ and kubectl.kubernetes.io/last-applied-configuration annotations belong to controllers and kubectl; use another key"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !format.qualifiedName().validate(k.lowerAscii()).hasValue())",message="each key must be an annotation key, for example example.com/owner"
 	// +optional
 	CommonAnnotations map[string]string `json:"commonAnnotations,omitempty"`
 
@@ -340,10 +384,11 @@ type AppSpec struct {
 
 // AppStatus is what the operator observed. It holds nothing that moves by itself: no time of the last reconcile, no counter.
 type AppStatus struct {
-	// observedGeneration is the metadata.generation that this status describes.
-	// +kubebuilder:validation:Minimum=1
+	// observedGeneration is the metadata.generation that this status describes; -1 before there is a status, so that kstatus does
+	// not take a new App for one that is done.
+	// +kubebuilder:validation:Minimum=-1
 	// +optional
-	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"` //nolint:kubeapilinter // no object has the generation 0
 
 	// phase sums the conditions up in one word.
 	// +optional
@@ -509,7 +554,8 @@ type AppChild struct {
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// generation of the child that this describes; absent for a child that does not exist or has no generation.
+	// generation of the child at which this was found; a later one in which it is still so is no news. Absent for a child that does
+	// not exist or has no generation.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
@@ -537,6 +583,7 @@ type App struct {
 	Spec AppSpec `json:"spec,omitzero"`
 
 	// status is what the operator observed; it is written by the operator only.
+	// +kubebuilder:default={"observedGeneration":-1}
 	// +optional
 	Status AppStatus `json:"status,omitzero"`
 }

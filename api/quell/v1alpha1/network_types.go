@@ -37,6 +37,7 @@ type AppService struct {
 
 	// annotations of the Service, for example of a cloud provider's load balancer.
 	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !format.qualifiedName().validate(k.lowerAscii()).hasValue() && !k.startsWith('quell.dev/') && k != 'kubectl.kubernetes.io/last-applied-configuration')",message="each key must be an annotation key, for example example.com/owner; quell.dev/ and kubectl.kubernetes.io/last-applied-configuration belong to the operator and kubectl"
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 
@@ -58,6 +59,7 @@ type AppService struct {
 	// trafficDistribution prefers near Pods, for example PreferSameZone.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self in ['PreferClose', 'PreferSameZone', 'PreferSameNode']",message="must be PreferSameZone, PreferSameNode or PreferClose"
 	// +optional
 	TrafficDistribution string `json:"trafficDistribution,omitempty"`
 
@@ -71,7 +73,7 @@ type AppService struct {
 	// extraPorts are Service ports beside those of spec.ports, for example those of a sidecar.
 	// +listType=map
 	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	ExtraPorts []AppExtraPort `json:"extraPorts,omitempty"`
 }
@@ -98,6 +100,7 @@ type AppExtraPort struct {
 	// name of the Service port.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be lower-case letters, digits and dashes, for example metrics"
 	// +required
 	Name string `json:"name,omitempty"`
 
@@ -108,6 +111,7 @@ type AppExtraPort struct {
 	Port int32 `json:"port,omitempty"`
 
 	// targetPort is the number or name of the port of the Pod; unset means port.
+	// +kubebuilder:validation:XValidation:rule="type(self) != int || (self >= 1 && self <= 65535)",message="must be a number from 1 to 65535 or the name of a container's port"
 	// +optional
 	TargetPort *intstr.IntOrString `json:"targetPort,omitempty"`
 
@@ -119,15 +123,18 @@ type AppExtraPort struct {
 
 // AppIngress is the Ingress of an App.
 // +structType=granular
+// +kubebuilder:validation:XValidation:rule="!has(self.tls) || [self.hosts.map(x, x.host)].all(names, self.tls.all(t, !has(t.hosts) || t.hosts.all(h, h.startsWith('*.') || h in names)))",message="tls names a host that is not in hosts; add it there, or correct the name"
 type AppIngress struct {
 	// className is the IngressClass; unset means the cluster's default.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="must be the name of an IngressClass: lower-case letters, digits, dashes and dots"
 	// +optional
 	ClassName string `json:"className,omitempty"`
 
 	// annotations of the Ingress, for its controller.
 	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !format.qualifiedName().validate(k.lowerAscii()).hasValue() && !k.startsWith('quell.dev/') && k != 'kubectl.kubernetes.io/last-applied-configuration')",message="each key must be an annotation key, for example example.com/owner; quell.dev/ and kubectl.kubernetes.io/last-applied-configuration belong to the operator and kubectl"
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 
@@ -143,7 +150,26 @@ type AppIngress struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
-	TLS []networkingv1.IngressTLS `json:"tls,omitempty"`
+	TLS []AppIngressTLS `json:"tls,omitempty"` //nolint:kubeapilinter // each of its fields may be left out, as in Ingress
+}
+
+// AppIngressTLS is one certificate.
+// +structType=granular
+type AppIngressTLS struct {
+	// secretName is the Secret with the certificate; unset leaves the choice to the Ingress controller.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="must be the name of a Secret: lower-case letters, digits, dashes and dots"
+	// +optional
+	SecretName string `json:"secretName,omitempty"`
+
+	// hosts that the certificate is for, each one of ingress.hosts or a *. pattern; none means all.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	// +optional
+	Hosts []string `json:"hosts,omitempty"`
 }
 
 // AppIngressHost is one name under which the App is served.
@@ -153,6 +179,7 @@ type AppIngressHost struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([*][.])?[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be a DNS name, for example shop.example.com or *.example.com"
+	// +kubebuilder:validation:XValidation:rule="!isIP(self)",message="must be a DNS name, not an address"
 	// +required
 	Host string `json:"host,omitempty"`
 
@@ -166,6 +193,7 @@ type AppIngressHost struct {
 
 // AppIngressPath is one path of a host.
 // +structType=granular
+// +kubebuilder:validation:XValidation:rule="self.?pathType.orValue('Prefix') == 'ImplementationSpecific' || !self.path.matches('/(/|[.][.]?(/|$))')",message="a path must not contain //, /./ or /../; correct it, or set pathType to ImplementationSpecific"
 type AppIngressPath struct {
 	// path begins with a slash.
 	// +kubebuilder:validation:MinLength=1
@@ -191,6 +219,7 @@ type AppIngressPath struct {
 type AppHTTPRoute struct {
 	// annotations of the HTTPRoute.
 	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !format.qualifiedName().validate(k.lowerAscii()).hasValue() && !k.startsWith('quell.dev/') && k != 'kubectl.kubernetes.io/last-applied-configuration')",message="each key must be an annotation key, for example example.com/owner; quell.dev/ and kubectl.kubernetes.io/last-applied-configuration belong to the operator and kubectl"
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 
@@ -198,6 +227,7 @@ type AppHTTPRoute struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:XValidation:rule="self.all(p, self.exists_one(q, q.name == p.name && has(q.__namespace__) == has(p.__namespace__) && (!has(q.__namespace__) || q.__namespace__ == p.__namespace__) && has(q.sectionName) == has(p.sectionName) && (!has(q.sectionName) || q.sectionName == p.sectionName)))",message="two entries name the same Gateway; remove one, or give each another sectionName"
 	// +required
 	ParentRefs []AppRouteParent `json:"parentRefs,omitempty"`
 
@@ -206,6 +236,7 @@ type AppHTTPRoute struct {
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.all(h, h.matches('^([*][.])?[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$') && !isIP(h))",message="each must be a DNS name, for example shop.example.com or *.example.com"
 	// +optional
 	Hostnames []string `json:"hostnames,omitempty"`
 
@@ -222,18 +253,21 @@ type AppRouteParent struct {
 	// name of the Gateway.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="must be the name of a Gateway: lower-case letters, digits, dashes and dots"
 	// +required
 	Name string `json:"name,omitempty"`
 
 	// namespace of the Gateway; unset means the App's.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a namespace: lower-case letters, digits and dashes"
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
 	// sectionName is a listener of the Gateway.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="must be the name of a listener: lower-case letters, digits, dashes and dots"
 	// +optional
 	SectionName string `json:"sectionName,omitempty"`
 }
@@ -257,6 +291,8 @@ type AppRouteRule struct {
 // AppRouteMatch is fulfilled when all that it says is.
 // +structType=granular
 // +kubebuilder:validation:XValidation:rule="has(self.path) || has(self.method) || has(self.headers)",message="a match says at least one of path, method and headers"
+// +kubebuilder:validation:XValidation:rule="has(self.path) || !has(self.pathType)",message="pathType is for a path; give the path, or remove pathType"
+// +kubebuilder:validation:XValidation:rule="!has(self.path) || !self.path.matches('/(/|[.][.]?(/|$))')",message="a path must not contain //, /./ or /../"
 type AppRouteMatch struct {
 	// path begins with a slash.
 	// +kubebuilder:validation:MinLength=1
@@ -289,6 +325,7 @@ type AppRouteHeader struct {
 	// name of the header.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[-A-Za-z0-9!#$%&*+.^_|~]+$')",message="must be the name of an HTTP header, for example X-Version"
 	// +required
 	Name string `json:"name,omitempty"`
 
@@ -314,6 +351,7 @@ type AppNetworkPolicy struct {
 
 // AppNetworkIngress restricts traffic to the App.
 // +structType=granular
+// +kubebuilder:validation:XValidation:rule="!has(self.ports) || size(self.ports) == 0 || (has(self.from) && size(self.from) > 0)",message="ports without from let nobody in: say who may reach them, for example namespaceSelector {} for everybody in the cluster"
 type AppNetworkIngress struct {
 	// from are those whose traffic is accepted; empty means nobody.
 	// +listType=atomic
@@ -348,12 +386,14 @@ type AppNetworkPeer struct {
 	// app is the name of an App, of this namespace unless namespace or namespaceSelector says another.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of an App: lower-case letters, digits and dashes"
 	// +optional
 	App string `json:"app,omitempty"`
 
 	// namespace is the name of a namespace.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a namespace: lower-case letters, digits and dashes"
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 

@@ -19,20 +19,21 @@ type AppPort struct {
 	// +required
 	ContainerPort int32 `json:"containerPort,omitempty"`
 
-	// protocol is the port's transport protocol.
+	// protocol is the port's transport protocol; unset means TCP.
 	// +kubebuilder:validation:Enum=TCP;UDP;SCTP
-	// +kubebuilder:default=TCP
 	// +optional
 	Protocol corev1.Protocol `json:"protocol,omitempty"`
 }
 
 // AppContainer is a container beside the application's own: an init container or a sidecar.
 // +structType=granular
+// +kubebuilder:validation:XValidation:rule="[self.?readinessProbe.?httpGet.?port, self.?readinessProbe.?tcpSocket.?port, self.?startupProbe.?httpGet.?port, self.?startupProbe.?tcpSocket.?port].all(o, !o.hasValue() || type(o.value()) != string || (has(self.ports) && self.ports.exists(p, p.name == o.value())))",message="a probe names a port that this container does not have; add it to the container's ports, or give the number"
 type AppContainer struct {
 	// name of the container. The application's own container is named app.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be lower-case letters, digits and dashes, for example log-shipper"
+	// +kubebuilder:validation:XValidation:rule="self != 'app'",message="app is the name of the application's own container; choose another"
 	// +required
 	Name string `json:"name,omitempty"`
 
@@ -72,12 +73,14 @@ type AppContainer struct {
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:XValidation:rule="self.all(e, !has(e.valueFrom) || ((!has(e.value) || size(e.value) == 0) && [has(e.valueFrom.fieldRef), has(e.valueFrom.resourceFieldRef), has(e.valueFrom.configMapKeyRef), has(e.valueFrom.secretKeyRef), has(e.valueFrom.fileKeyRef)].filter(x, x).size() == 1))",message="an env entry has either value or valueFrom, and valueFrom has exactly one source; remove the others"
 	// +optional
 	Env []corev1.EnvVar `json:"env,omitempty"`
 
 	// envFrom takes environment variables from ConfigMaps and Secrets.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:XValidation:rule="self.all(e, has(e.configMapRef) != has(e.secretRef) && size(e.?configMapRef.?name.orValue(e.?secretRef.?name.orValue(''))) > 0)",message="each envFrom entry needs the name of either a configMapRef or a secretRef"
 	// +optional
 	EnvFrom []corev1.EnvFromSource `json:"envFrom,omitempty"`
 
@@ -100,14 +103,19 @@ type AppContainer struct {
 	VolumeMounts []corev1.VolumeMount `json:"volumeMounts,omitempty"`
 
 	// securityContext of the container; what is not set here is as spec.defaults.security says.
+	// +kubebuilder:validation:XValidation:rule="!(self.?runAsNonRoot.orValue(false) && self.?runAsUser.orValue(1) == 0)",message="runAsUser 0 is root: choose another user, or set runAsNonRoot to false"
+	// +kubebuilder:validation:XValidation:rule="!(self.?privileged.orValue(false) && !self.?allowPrivilegeEscalation.orValue(true))",message="a privileged container can escalate: remove allowPrivilegeEscalation, or privileged"
 	// +optional
 	SecurityContext *corev1.SecurityContext `json:"securityContext,omitempty"`
 
 	// readinessProbe of a sidecar keeps the Pod out of the Service while it fails.
+	// +kubebuilder:validation:XValidation:rule="[has(self.exec), has(self.httpGet), has(self.tcpSocket), has(self.grpc)].filter(x, x).size() == 1",message="a probe has exactly one of exec, httpGet, tcpSocket and grpc"
 	// +optional
 	ReadinessProbe *corev1.Probe `json:"readinessProbe,omitempty"`
 
 	// startupProbe of a sidecar holds the containers after it back until it has succeeded.
+	// +kubebuilder:validation:XValidation:rule="[has(self.exec), has(self.httpGet), has(self.tcpSocket), has(self.grpc)].filter(x, x).size() == 1",message="a probe has exactly one of exec, httpGet, tcpSocket and grpc"
+	// +kubebuilder:validation:XValidation:rule="self.?successThreshold.orValue(1) == 1",message="successThreshold of this probe can only be 1; remove it"
 	// +optional
 	StartupProbe *corev1.Probe `json:"startupProbe,omitempty"`
 }
@@ -115,6 +123,8 @@ type AppContainer struct {
 // AppVolume is a volume of the Pods, of exactly one source. Sources that are not here can be set by spec.podTemplate.
 // +structType=granular
 // +kubebuilder:validation:XValidation:rule="[has(self.configMap), has(self.secret), has(self.emptyDir), has(self.persistentVolumeClaim), has(self.projected), has(self.csi), has(self.hostPath), has(self.nfs)].filter(x, x).size() == 1",message="a volume has exactly one source: configMap, secret, emptyDir, persistentVolumeClaim, projected, csi, hostPath or nfs; use spec.podTemplate for others"
+// +kubebuilder:validation:XValidation:rule="[self.?configMap.?name, self.?secret.?secretName, self.?persistentVolumeClaim.?claimName, self.?hostPath.?path, self.?nfs.?server, self.?csi.?driver].exists(o, o.hasValue() && size(o.value()) > 0) || has(self.emptyDir) || has(self.projected)",message="the source needs its name: configMap.name, secret.secretName, persistentVolumeClaim.claimName, hostPath.path, nfs.server or csi.driver"
+// +kubebuilder:validation:XValidation:rule="[self.?configMap.?defaultMode, self.?secret.?defaultMode, self.?projected.?defaultMode].all(o, o.orValue(0) >= 0 && o.orValue(0) <= 511)",message="defaultMode must be between 0 and 0777; write it as an octal number, for example 0640"
 type AppVolume struct {
 	// name of the volume, by which mounts refer to it.
 	// +kubebuilder:validation:MinLength=1
@@ -189,18 +199,21 @@ type AppConfigFiles struct {
 	// subPath mounts one key as the file mountPath instead of all keys as a directory.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[-._a-zA-Z0-9]+$') && self != '..'",message="must be a key of the ConfigMap or Secret, for example app.yaml"
 	// +optional
 	SubPath string `json:"subPath,omitempty"`
 
 	// configMap is the name of a ConfigMap.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="must be the name of a ConfigMap: lower-case letters, digits, dashes and dots"
 	// +optional
 	ConfigMap string `json:"configMap,omitempty"`
 
 	// secret is the name of a Secret.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="must be the name of a Secret: lower-case letters, digits, dashes and dots"
 	// +optional
 	Secret string `json:"secret,omitempty"`
 
@@ -234,8 +247,8 @@ const (
 	SpreadNone SpreadDefault = "None"
 )
 
-// AppDefaults turns the operator's defaults on and off. Unset means on, except for an App that was first reconciled by a
-// release without that default: status.rendering tells.
+// AppDefaults turns the operator's defaults on and off. Unset means on, except for an App whose Pods are of a release
+// without that default: status.rendering below 2 tells.
 // +structType=granular
 type AppDefaults struct {
 	// security Restricted fills in runAsNonRoot, the runtime's seccomp profile, no privilege escalation and no capabilities
@@ -243,7 +256,8 @@ type AppDefaults struct {
 	// +optional
 	Security SecurityDefault `json:"security,omitempty"`
 
-	// topologySpread Spread prefers different zones and nodes when topologySpreadConstraints is empty; None does not.
+	// topologySpread Spread prefers different zones and different nodes for the Pods of an App that has no constraints of its own;
+	// None does not.
 	// +optional
 	TopologySpread SpreadDefault `json:"topologySpread,omitempty"`
 }
@@ -266,6 +280,7 @@ type AppServiceAccount struct {
 
 	// annotations of the ServiceAccount, for example of a cloud provider's workload identity.
 	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !format.qualifiedName().validate(k.lowerAscii()).hasValue() && !k.startsWith('quell.dev/') && k != 'kubectl.kubernetes.io/last-applied-configuration')",message="each key must be an annotation key, for example example.com/owner; quell.dev/ and kubectl.kubernetes.io/last-applied-configuration belong to the operator and kubectl"
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 

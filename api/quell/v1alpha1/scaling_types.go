@@ -38,6 +38,7 @@ type AppAutoscaling struct {
 	// metrics are further metrics of a HorizontalPodAutoscaler.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(m, m.type in ['Resource', 'ContainerResource', 'Pods', 'Object', 'External'] && [has(m.resource), has(m.containerResource), has(m.pods), has(m.object), has(m.external)] == [m.type == 'Resource', m.type == 'ContainerResource', m.type == 'Pods', m.type == 'Object', m.type == 'External'])",message="a metric has a type and exactly the source of that type, for example type: Resource with resource"
 	// +optional
 	Metrics []autoscalingv2.MetricSpec `json:"metrics,omitempty"`
 
@@ -51,10 +52,12 @@ type AppAutoscaling struct {
 // +kubebuilder:validation:XValidation:rule="has(self.minAvailable) != has(self.maxUnavailable)",message="give exactly one of minAvailable and maxUnavailable"
 type AppPodDisruptionBudget struct {
 	// minAvailable is the number or percentage of Pods that must stay.
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[0-9]{1,2})%$')",message="must be a number, or a percentage up to 100%, for example 1 or 25%"
 	// +optional
 	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
 
 	// maxUnavailable is the number or percentage of Pods that may be away.
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[0-9]{1,2})%$')",message="must be a number, or a percentage up to 100%, for example 1 or 25%"
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 

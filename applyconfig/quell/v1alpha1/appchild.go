@@ -19,7 +19,8 @@ type AppChildApplyConfiguration struct {
 	Ready *v1.ConditionStatus `json:"ready,omitempty"`
 	// reason says in one word why.
 	Reason *string `json:"reason,omitempty"`
-	// generation of the child that this describes; absent for a child that does not exist or has no generation.
+	// generation of the child at which this was found; a later one in which it is still so is no news. Absent for a child that does
+	// not exist or has no generation.
 	Generation *int64 `json:"generation,omitempty"`
 }
 

@@ -9,13 +9,14 @@ import (
 // AppDefaultsApplyConfiguration represents a declarative configuration of the AppDefaults type for use
 // with apply.
 //
-// AppDefaults turns the operator's defaults on and off. Unset means on, except for an App that was first reconciled by a
-// release without that default: status.rendering tells.
+// AppDefaults turns the operator's defaults on and off. Unset means on, except for an App whose Pods are of a release
+// without that default: status.rendering below 2 tells.
 type AppDefaultsApplyConfiguration struct {
 	// security Restricted fills in runAsNonRoot, the runtime's seccomp profile, no privilege escalation and no capabilities
 	// wherever the App does not say otherwise; None fills in nothing.
 	Security *quellv1alpha1.SecurityDefault `json:"security,omitempty"`
-	// topologySpread Spread prefers different zones and nodes when topologySpreadConstraints is empty; None does not.
+	// topologySpread Spread prefers different zones and different nodes for the Pods of an App that has no constraints of its own;
+	// None does not.
 	TopologySpread *quellv1alpha1.SpreadDefault `json:"topologySpread,omitempty"`
 }
 

@@ -2,10 +2,6 @@
 
 package v1alpha1
 
-import (
-	v1 "k8s.io/api/networking/v1"
-)
-
 // AppIngressApplyConfiguration represents a declarative configuration of the AppIngress type for use
 // with apply.
 //
@@ -18,7 +14,7 @@ type AppIngressApplyConfiguration struct {
 	// hosts are the names under which the App is served.
 	Hosts []AppIngressHostApplyConfiguration `json:"hosts,omitempty"`
 	// tls names the certificates of hosts.
-	TLS []v1.IngressTLS `json:"tls,omitempty"`
+	TLS []AppIngressTLSApplyConfiguration `json:"tls,omitempty"`
 }
 
 // AppIngressApplyConfiguration constructs a declarative configuration of the AppIngress type for use with
@@ -65,9 +61,12 @@ func (b *AppIngressApplyConfiguration) WithHosts(values ...*AppIngressHostApplyC
 // WithTLS adds the given value to the TLS field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, values provided by each call will be appended to the TLS field.
-func (b *AppIngressApplyConfiguration) WithTLS(values ...v1.IngressTLS) *AppIngressApplyConfiguration {
+func (b *AppIngressApplyConfiguration) WithTLS(values ...*AppIngressTLSApplyConfiguration) *AppIngressApplyConfiguration {
 	for i := range values {
-		b.TLS = append(b.TLS, values[i])
+		if values[i] == nil {
+			panic("nil value passed to WithTLS")
+		}
+		b.TLS = append(b.TLS, *values[i])
 	}
 	return b
 }

@@ -15,7 +15,7 @@ type AppPortApplyConfiguration struct {
 	Name *string `json:"name,omitempty"`
 	// containerPort is the port's number in the Pod.
 	ContainerPort *int32 `json:"containerPort,omitempty"`
-	// protocol is the port's transport protocol.
+	// protocol is the port's transport protocol; unset means TCP.
 	Protocol *v1.Protocol `json:"protocol,omitempty"`
 }
 

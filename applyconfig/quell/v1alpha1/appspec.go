@@ -53,9 +53,12 @@ type AppSpecApplyConfiguration struct {
 	VolumeMounts []v1.VolumeMount `json:"volumeMounts,omitempty"`
 	// configFiles mount ConfigMaps and Secrets as files into the application's container.
 	ConfigFiles []AppConfigFilesApplyConfiguration `json:"configFiles,omitempty"`
-	// initContainers run to their end, one after the other, before the application starts.
+	// initContainers run to their end, one after the other in this order, before the application starts and after the sidecars have
+	// started, so that they can use them.
 	InitContainers []AppContainerApplyConfiguration `json:"initContainers,omitempty"`
-	// sidecars start before the application, run as long as it does, and stop after it.
+	// sidecars start one after the other in this order, before the init containers and the application, run as long as it does, and
+	// stop after it in reverse order. An init container that a sidecar needs can be put before it by podTemplate with
+	// $setElementOrder/initContainers.
 	Sidecars []AppContainerApplyConfiguration `json:"sidecars,omitempty"`
 	// strategy says how old Pods are replaced by new ones; unset means RollingUpdate.
 	Strategy *appsv1.DeploymentStrategy `json:"strategy,omitempty"`
@@ -91,7 +94,8 @@ type AppSpecApplyConfiguration struct {
 	// podAnnotations are added to the Pods only; a change of them replaces the Pods.
 	PodAnnotations map[string]string `json:"podAnnotations,omitempty"`
 	// podTemplate is merged over the Pod template that the other fields make, as kubectl patch --type=strategic would, for
-	// whatever has no field here. It may not change the labels that select the App's Pods.
+	// whatever has no field here; defaults fill in what neither says. Of the metadata it may have labels and annotations only,
+	// and not those that the operator sets; container app stays.
 	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
 	// defaults turns the operator's defaults for the Pods on and off.
 	Defaults *AppDefaultsApplyConfiguration `json:"defaults,omitempty"`

@@ -12,7 +12,8 @@ import (
 //
 // AppStatus is what the operator observed. It holds nothing that moves by itself: no time of the last reconcile, no counter.
 type AppStatusApplyConfiguration struct {
-	// observedGeneration is the metadata.generation that this status describes.
+	// observedGeneration is the metadata.generation that this status describes; -1 before there is a status, so that kstatus does
+	// not take a new App for one that is done.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// phase sums the conditions up in one word.
 	Phase *quellv1alpha1.AppPhase `json:"phase,omitempty"`

@@ -3,7 +3,6 @@ package app_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -67,17 +66,11 @@ var _ = Describe("A person with kubectl", func() {
 	})
 })
 
-// applySamples applies config/samples into the namespace that run uses.
+// applySamples applies the first samples into the namespace that run uses.
 func applySamples(run func(args ...string) string) {
 	GinkgoHelper()
 	for _, file := range []string{"app.yaml", "app_minimal.yaml"} {
-		raw, err := os.ReadFile(filepath.Join(configDir, "samples", file))
-		Expect(err).NotTo(HaveOccurred())
-		raw = []byte(withoutLine(string(raw), "  namespace: default"))
-		path := filepath.Join(GinkgoT().TempDir(), file)
-		Expect(os.WriteFile(path, raw, 0o600)).To(Succeed())
-		run("apply", "-f", path)
-		Expect(run("apply", "-f", path)).To(ContainSubstring("unchanged"))
+		applySample(run, file)
 	}
 }
 

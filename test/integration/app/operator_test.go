@@ -19,7 +19,10 @@ import (
 	"github.com/hduolab/quell/test/localcluster"
 )
 
-const userAgent = "operator-under-test"
+const (
+	userAgent       = "operator-under-test"
+	operatorVersion = "v0.0.0-test"
+)
 
 // operator runs the controller in this process as cmd/manager does, so that a test can stop and start it.
 type operator struct {
@@ -46,11 +49,11 @@ func (o *operator) start() {
 		Controller: config.Controller{SkipNameValidation: &skipNames},
 	})
 	Expect(err).NotTo(HaveOccurred())
-	apps, err := app.New(app.Options{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("quell")})
+	apps, err := app.New(app.Options{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("quell"), Version: operatorVersion})
 	Expect(err).NotTo(HaveOccurred())
-	Expect(apps.SetupWithManager(mgr, 4)).To(Succeed())
-
 	ctx, cancel := context.WithCancel(context.Background())
+	Expect(apps.SetupWithManager(ctx, mgr, 4)).To(Succeed())
+
 	o.cancel, o.ended = cancel, make(chan error, 1)
 	go func() { o.ended <- mgr.Start(ctx) }()
 	Expect(mgr.GetCache().WaitForCacheSync(ctx)).To(BeTrue())

@@ -52,7 +52,7 @@ var _ = Describe("An App that the API server refuses", func() {
 			s.Service = &quellv1alpha1.AppService{Ports: []quellv1alpha1.AppServicePort{{Name: "http", Port: 80}, {Name: "admin", Port: 80}}}
 		}))
 		Expect(eventuallyCondition(ctx, a, quellv1alpha1.ConditionStalled, "Rejected")).To(ContainSubstring(
-			`Service "shop" was rejected: spec.ports "http" and "admin" would both be port 80/TCP of the Service: map one of them to another number in spec.service.ports`))
+			`Service "shop" was rejected: spec.ports "http" and spec.ports "admin" would both be port 80/TCP of the Service: give one of them another number in spec.service.ports or spec.service.extraPorts`))
 	})
 
 	It("heals after a quota was raised", func(ctx SpecContext) {
@@ -104,7 +104,7 @@ var _ = Describe("An App whose children somebody else changes", func() {
 		edit(func(d *appsv1.Deployment) { *d.Spec.Replicas = 2 })(ctx, a)
 		message := eventuallyCondition(ctx, a, quellv1alpha1.ConditionStalled, "FieldConflict")
 		Expect(message).To(And(ContainSubstring(".spec.replicas"), ContainSubstring(`"kubectl-edit"`)))
-		Eventually(ctx, func(g Gomega) { g.Expect(status(ctx, g, a).Ready).To(Equal("2/1")) }).Should(Succeed())
+		Eventually(ctx, func(g Gomega) { g.Expect(status(ctx, g, a).Ready).To(Equal("2/2")) }).Should(Succeed())
 
 		for range 6 { // each look meets the same conflict, and must say the same
 			touch(ctx, a)

@@ -74,18 +74,16 @@ var _ = Describe("A rollout", func() {
 	It("that makes no progress is Stalled, and goes on when the spec is corrected", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		a := createReady(ctx, newApp(ns, "shop"))
-		edit(func(d *appsv1.Deployment) {
-			one := int32(1)
-			d.Spec.ProgressDeadlineSeconds = &one // not the App's: it stays
-		})(ctx, a)
 		change(ctx, a, func(a *quellv1alpha1.App) { // more than any node has
+			a.Spec.ProgressDeadlineSeconds = 1
 			a.Spec.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100k")}}
 		})
-		Expect(eventuallyCondition(ctx, a, quellv1alpha1.ConditionStalled, "ProgressDeadlineExceeded")).To(ContainSubstring("look at its Pods"))
+		Expect(eventuallyCondition(ctx, a, quellv1alpha1.ConditionStalled, "Unschedulable")).
+			To(Equal("no progress within the deadline: no node takes the Pods: not enough cpu"))
 		Expect(a.Status.Phase).To(Equal(quellv1alpha1.PhaseFailed))
 		Expect(meta.IsStatusConditionTrue(a.Status.Conditions, quellv1alpha1.ConditionAvailable)).To(BeTrue()) // the old ReplicaSet serves
 		Expect(meta.FindStatusCondition(a.Status.Conditions, quellv1alpha1.ConditionReconciling)).To(BeNil())
-		Eventually(ctx, func(g Gomega) { g.Expect(eventsOf(ctx, g, a, "ProgressDeadlineExceeded")).To(HaveLen(1)) }).Should(Succeed())
+		Eventually(ctx, func(g Gomega) { g.Expect(eventsOf(ctx, g, a, "Unschedulable")).To(HaveLen(1)) }).Should(Succeed())
 
 		change(ctx, a, func(a *quellv1alpha1.App) { a.Spec.Resources = nil })
 		converge(ctx, a)

@@ -59,13 +59,21 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		Log: GinkgoWriter,
 		// As OpenShift and hardened clusters do: an owner reference that blocks deletion needs a right on the owner's finalizers.
 		APIServerArgs: []string{"--enable-admission-plugins=OwnerReferencesPermissionEnforcement"},
+		// The autoscaler acts within seconds, on measurements of new Pods too.
+		ControllerManagerArgs: []string{
+			"--horizontal-pod-autoscaler-sync-period=1s", "--horizontal-pod-autoscaler-downscale-stabilization=1s",
+			"--horizontal-pod-autoscaler-cpu-initialization-period=1s", "--horizontal-pod-autoscaler-initial-readiness-delay=1s",
+		},
 	})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(cluster.Stop()).To(Succeed()) })
 	admin = clientAs(cluster.Config(), "admin")
 
 	kubectl("apply", "-f", filepath.Join(configDir, "crd"))
-	kubectl("wait", "--for=condition=Established", "crd/apps.quell.dev")
+	// kubectl fails while the definition has no conditions at all.
+	Eventually(ctx, func() error {
+		return kubectlCommand(cluster.Kubeconfig(), "wait", "--for=condition=Established", "crd/apps.quell.dev").Run()
+	}).Should(Succeed())
 	kubectl("apply", "-f", filepath.Join(configDir, "manager", "namespace.yaml"))
 	kubectl("apply", "-f", filepath.Join(configDir, "rbac"))
 	manager = newOperator(ctx)

@@ -40,7 +40,7 @@ var _ = Describe("content that the API server refuses", func() {
 		w := newWriter(clock)
 		forceStatus(ctx, they, status(name, content{"s": "theirs"}))
 		live := fetchThing(ctx, name)
-		in := ssa.Intent{Desired: status(name, content{"s": "mine"}), Live: live, Unforced: true}
+		in := ssa.Intent{Desired: status(name, content{"s": "mine"}), Live: live, Rules: ssa.Rules{Default: ssa.Report}}
 		for range 100 {
 			clock.Step(100 * time.Millisecond)
 			result, err := w.Write(ctx, in)
@@ -50,7 +50,7 @@ var _ = Describe("content that the API server refuses", func() {
 			Expect(result.Sent).To(BeFalse())
 		}
 		Expect(len(wire.requests())).To(BeNumerically("<=", 1+ssa.DefaultContentionPace.Free))
-		in.Unforced = false
+		in.Rules = ssa.Rules{}
 		result, err := w.Write(ctx, in)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(result.Outcome).To(Equal(ssa.Applied))

@@ -151,7 +151,7 @@ var _ = Describe("a rival", func() {
 		w := newWriter(clock)
 		forceStatus(ctx, they, status(name, content{"s": "theirs"}))
 		live := fetchThing(ctx, name)
-		result, err := w.Write(ctx, ssa.Intent{Desired: status(name, content{"s": "mine", "i": 1}), Live: live, Unforced: true})
+		result, err := w.Write(ctx, ssa.Intent{Desired: status(name, content{"s": "mine", "i": 1}), Live: live, Rules: ssa.Rules{Default: ssa.Report}})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(result.Outcome).To(Equal(ssa.Conflicted))
 		Expect(result.Sent).To(BeFalse())

@@ -32,7 +32,7 @@ const (
 // contestant is one operator to compare.
 type contestant struct {
 	name    string
-	manager func(config *rest.Config, workers int) (ctrl.Manager, error)
+	manager func(ctx context.Context, config *rest.Config, workers int) (ctrl.Manager, error)
 	object  func() client.Object
 	list    func() client.ObjectList
 	// settled reports whether the operator has done what there was to do for an object.
@@ -60,7 +60,7 @@ func contestants() []contestant {
 func widgets(name string, o naive.Options) contestant {
 	return contestant{
 		name: name,
-		manager: func(config *rest.Config, workers int) (ctrl.Manager, error) {
+		manager: func(_ context.Context, config *rest.Config, workers int) (ctrl.Manager, error) {
 			o.Workers = workers
 			return naive.NewManager(config, o)
 		},
@@ -71,7 +71,7 @@ func widgets(name string, o naive.Options) contestant {
 }
 
 // apps is Quell's operator as cmd/manager sets it up.
-func apps(cfg *rest.Config, workers int) (ctrl.Manager, error) {
+func apps(ctx context.Context, cfg *rest.Config, workers int) (ctrl.Manager, error) {
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func apps(cfg *rest.Config, workers int) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	return mgr, r.SetupWithManager(mgr, workers)
+	return mgr, r.SetupWithManager(ctx, mgr, workers)
 }
 
 func newApp() client.Object {

@@ -34,7 +34,7 @@ type round struct {
 func (r *round) run(ctx context.Context) (result, error) {
 	config := r.cluster.Config()
 	config.UserAgent = agent
-	mgr, err := r.manager(config, r.workers)
+	mgr, err := r.manager(ctx, config, r.workers)
 	if err != nil {
 		return result{}, err
 	}

@@ -97,7 +97,7 @@ func Named(args []string) bool {
 // Visit calls fn for each object, a page at a time. Errors of single objects do not end the visit; they come back joined.
 func (s *Selection) Visit(f *frame.Frame, args []string, fn func(Object) error) error {
 	if s.FromFiles() {
-		return s.visitFiles(f, fn)
+		return tellNone(f, s.visitFiles(f, fn))
 	}
 	builder, err := s.builder(f)
 	if err != nil {
@@ -110,16 +110,32 @@ func (s *Selection) Visit(f *frame.Frame, args []string, fn func(Object) error) 
 		}
 		builder.TransformRequests(func(r *rest.Request) { r.SetHeader("Accept", accept) })
 	}
-	found := false
-	err = builder.
+	err = visit(builder.
 		AllNamespaces(s.allNamespaces).LabelSelectorParam(s.selector).FieldSelectorParam(s.fieldSelector).
-		RequestChunksOf(pageSize).ResourceTypeOrNameArgs(true, args...).Do().
-		Visit(each(func(o Object) error {
-			found = true
-			return fn(o)
-		}))
+		RequestChunksOf(pageSize).ResourceTypeOrNameArgs(true, args...), fn)
+	return tellNone(f, err)
+}
+
+var errNone = errors.New("there is no object in the input")
+
+// visit is errNone when there is no object.
+func visit(builder *resource.Builder, fn func(Object) error) error {
+	found := false
+	err := builder.Do().Visit(each(func(o Object) error {
+		found = true
+		return fn(o)
+	}))
 	if err == nil && !found {
+		return errNone
+	}
+	return err
+}
+
+// tellNone has a selection of nothing be no error.
+func tellNone(f *frame.Frame, err error) error {
+	if errors.Is(err, errNone) {
 		fmt.Fprintln(f.ErrOut, "no objects found")
+		return nil
 	}
 	return err
 }
@@ -165,7 +181,7 @@ func each(fn func(Object) error) resource.VisitorFunc {
 
 // visitFiles reads objects as they stand in files, and asks no server.
 func (s *Selection) visitFiles(f *frame.Frame, fn func(Object) error) error {
-	return s.withFiles(f, resource.NewLocalBuilder().Unstructured().ContinueOnError()).Flatten().Do().Visit(each(fn))
+	return visit(s.withFiles(f, resource.NewLocalBuilder().Unstructured().ContinueOnError()).Flatten(), fn)
 }
 
 // withFiles adds the files to a builder; "-" is the frame's standard input.
@@ -182,7 +198,7 @@ func (s *Selection) withFiles(f *frame.Frame, builder *resource.Builder) *resour
 }
 
 // Manifests calls fn for each document of the files with what the API server knows of its kind. Without a server
-// (offline) nothing is known but the document.
+// (offline) nothing is known but the document. No document at all is an error: nothing would have been looked at.
 func (s *Selection) Manifests(f *frame.Frame, offline bool, fn func(Object) error) error {
 	if offline {
 		return s.visitFiles(f, fn)
@@ -191,7 +207,7 @@ func (s *Selection) Manifests(f *frame.Frame, offline bool, fn func(Object) erro
 	if err != nil {
 		return err
 	}
-	return s.withFiles(f, builder).Flatten().Do().Visit(each(fn))
+	return visit(s.withFiles(f, builder).Flatten(), fn)
 }
 
 // Find looks up what the API server knows of the kinds of these objects, which need apiVersion, kind and name only, and

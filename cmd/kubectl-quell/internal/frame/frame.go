@@ -9,6 +9,7 @@ import (
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/show"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
@@ -72,6 +73,17 @@ func (f *Frame) Run(validate func(args []string) error, run func(cmd *cobra.Comm
 
 // Started reports whether a command was reached; an error before that is one of the command line.
 func (f *Frame) Started() bool { return f.started }
+
+// CheckManager refuses what the API server does not take for the name of a field manager.
+func CheckManager(flag, name string) error {
+	if name == "" {
+		return fmt.Errorf("%s must not be empty", flag)
+	}
+	if errs := validation.ValidateFieldManager(name, nil); len(errs) > 0 {
+		return fmt.Errorf("%s %q: %s", flag, name, errs[0].Detail)
+	}
+	return nil
+}
 
 // NoArgs is the validation of a command without arguments.
 func NoArgs(args []string) error {

@@ -14,7 +14,6 @@ import (
 	"github.com/hduolab/quell/controller/fieldowners"
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // ConflictReport is the answer of kubectl quell conflicts.
@@ -163,7 +162,7 @@ func (o *conflictOptions) examine(document cluster.Object) (ConflictItem, error)
 	if refusal.err != nil && len(found) == 0 {
 		return item, fmt.Errorf("apply %s as a dry run: %w", cluster.Ref(document.Unstructured), refusal.err)
 	}
-	spellings := fieldowners.Spellings(entries)
+	spellings := fieldowners.NewSpellings(entries, document.Object)
 	for _, c := range found {
 		item.Conflicts = append(item.Conflicts, newConflict(c, spellings, show.MaskSecret(document.Unstructured).Object, show.MaskSecret(live).Object, entries))
 	}
@@ -196,13 +195,9 @@ func (o *conflictOptions) try(document cluster.Object, live *unstructured.Unstru
 	return attempt{object, err}
 }
 
-func newConflict(c fieldowners.Conflict, spellings map[string]fieldpath.Path, document, live map[string]any, entries []fieldowners.Entry) Conflict {
-	conflict := Conflict{Path: show.Escape(c.Path), Owner: timed(entries, c.Owner)}
-	path, known := spellings[c.Path]
-	if !known {
-		return conflict
-	}
-	conflict.Path = fieldowners.FormatPath(path)
+func newConflict(c fieldowners.Conflict, spellings fieldowners.Spellings, document, live map[string]any, entries []fieldowners.Entry) Conflict {
+	path := spellings.Path(c)
+	conflict := Conflict{Path: fieldowners.FormatPath(path), Owner: timed(entries, c.Owner)}
 	conflict.Yours, conflict.isYours = fieldowners.Value(document, path)
 	conflict.Live, conflict.isLive = fieldowners.Value(live, path)
 	return conflict

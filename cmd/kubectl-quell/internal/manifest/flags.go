@@ -2,7 +2,6 @@ package manifest
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/cluster"
@@ -34,8 +33,8 @@ func (fl *flags) addFlags(cmd *cobra.Command) {
 }
 
 func (fl *flags) validate(args []string) error {
-	if fl.apply.Manager == "" {
-		return errors.New("--field-manager must not be empty")
+	if err := frame.CheckManager("--field-manager", fl.apply.Manager); err != nil {
+		return err
 	}
 	if err := fl.output.Validate(); err != nil {
 		return err

@@ -88,26 +88,44 @@ func (o noopOptions) run() error {
 
 func (o noopOptions) examine(document cluster.Object) (NoopItem, error) {
 	item := NoopItem{Object: show.RefOf(document.Unstructured)}
-	live, err := read(document)
-	if err != nil {
-		return item, err
-	}
-	if live == nil {
+	live, result, err := o.readAndApply(document)
+	if live == nil && err == nil {
 		item.Findings = []Finding{{Cause: created, Explanation: explanations[created]}}
 		return item, nil
 	}
-	result, err := o.apply.DryRun(document.Info, document.Unstructured)
 	if found := fieldowners.Conflicts(err); len(found) > 0 {
 		item.Findings = conflictFindings(found, document.Unstructured, live)
 		return item, nil
 	}
 	if err != nil {
-		return item, fmt.Errorf("apply %s as a dry run: %w", cluster.Ref(document.Unstructured), err)
+		return item, err
 	}
 	c := &comparison{apply: o.apply, sent: document.Unstructured, live: live, result: result, structure: o.structureOf(document)}
 	c.run()
 	item.Findings, item.Remarks, item.Noop = c.findings, c.remarks, len(c.findings) == 0
 	return item, nil
+}
+
+// attempts is how often an object that changes meanwhile is looked at.
+const attempts = 10
+
+// readAndApply reads the live object, nil when there is none, and applies to that version of it as a dry run: what others
+// write in between would pass for the work of the apply.
+func (o noopOptions) readAndApply(document cluster.Object) (live, result *unstructured.Unstructured, err error) {
+	for range attempts {
+		live, err = read(document)
+		if err != nil || live == nil {
+			return nil, nil, err
+		}
+		result, err = o.apply.DryRun(document.Info, document.Unstructured)
+		if err != nil {
+			return live, nil, fmt.Errorf("apply %s as a dry run: %w", cluster.Ref(document.Unstructured), err)
+		}
+		if result.GetResourceVersion() == live.GetResourceVersion() {
+			return live, result, nil
+		}
+	}
+	return nil, nil, fmt.Errorf("%s changes all the time: it was read %d times, and each time somebody wrote before the dry run", cluster.Ref(document.Unstructured), attempts)
 }
 
 func (o noopOptions) structureOf(document cluster.Object) func(*unstructured.Unstructured) *fieldpath.Set {
@@ -117,14 +135,10 @@ func (o noopOptions) structureOf(document cluster.Object) func(*unstructured.Uns
 }
 
 func conflictFindings(conflicts []fieldowners.Conflict, document, live *unstructured.Unstructured) []Finding {
-	spellings := fieldowners.Spellings(fieldowners.Parse(live.GetManagedFields()))
+	spellings := fieldowners.NewSpellings(fieldowners.Parse(live.GetManagedFields()), document.Object)
 	c := comparison{sent: document, live: live, result: live, explained: map[string]bool{}}
 	for _, found := range conflicts {
-		path, known := spellings[found.Path]
-		if !known {
-			path = fieldpath.MakePathOrDie(found.Path)
-		}
-		c.add(&c.findings, path, conflicting)
+		c.add(&c.findings, spellings.Path(found), conflicting)
 	}
 	return c.findings
 }

@@ -1,0 +1,75 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
+	"github.com/hduolab/quell/controller/ssa"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// isTentative reports whether a child's content must not be written on the word of the cache alone: it may take Pods away. An
+// autoscaler takes them away by its bounds, and by existing.
+func isTentative(kind string, seen observed) bool {
+	return !seen.sure && (kind == kindAutoscaler || kind == kindDeployment && replicas(seen).unsure)
+}
+
+// isExact reports whether a child's content holds only for the live object that it was derived from.
+func isExact(kind string) bool { return kind == kindAutoscaler || kind == kindDeployment }
+
+// applyAgain decides about one child anew, from what it depends on as read past the cache. What became of it before stays when
+// nothing is to be applied any more.
+func (r *Reconciler) applyAgain(ctx context.Context, seen observed, k kind, before applied) applied {
+	seen, err := r.lookAgain(ctx, seen, k)
+	if err != nil {
+		before.err = err
+		return before
+	}
+	if seen.app == nil || deletionPending(seen.app) {
+		return before
+	}
+	return r.applyChild(ctx, seen.app, desiredChild(seen, k))
+}
+
+// lookAgain reads the App, one child and, for a Deployment, its autoscalers past the cache; app is nil when there is another App of
+// its name, or none.
+func (r *Reconciler) lookAgain(ctx context.Context, seen observed, k kind) (observed, error) {
+	app := &quellv1alpha1.App{}
+	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(seen.app), app); err != nil {
+		return observed{}, client.IgnoreNotFound(err)
+	}
+	if app.UID != seen.app.UID {
+		return observed{}, nil
+	}
+	changed := app.Generation != seen.app.Generation
+	seen.app, seen.sure, seen.live = app, true, maps.Clone(seen.live)
+	if err := r.readChild(ctx, seen, k); err != nil || k.name != kindDeployment {
+		return seen, err
+	}
+	var err error
+	if seen.scalers, err = findScalers(ctx, r.Reader, app); err == nil && changed {
+		err = r.lookAtConfig(ctx, &seen)
+	}
+	return seen, err
+}
+
+// readChild reads one child past the cache.
+func (r *Reconciler) readChild(ctx context.Context, seen observed, k kind) error {
+	live := k.object()
+	err := r.Reader.Get(ctx, client.ObjectKey{Namespace: seen.app.Namespace, Name: k.childName(seen.app)}, live)
+	switch {
+	case apierrors.IsNotFound(err):
+		delete(seen.live, k.name)
+	case err != nil:
+		return fmt.Errorf("read %s %q: %w", k.name, k.childName(seen.app), err)
+	default:
+		seen.live[k.name] = live
+	}
+	return nil
+}
+
+// isOutdated reports whether a child was not applied because what was seen of it is not how it is.
+func (a applied) isOutdated() bool { return a.Outcome == ssa.Stale && a.RetryAfter == 0 }

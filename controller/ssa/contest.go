@@ -1,0 +1,173 @@
+package ssa
+
+import (
+	"slices"
+
+	"github.com/hduolab/quell/controller/fieldowners"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+)
+
+// contest is a field of the content that others own with another value. path is nil for one that only the API server knows.
+type contest struct {
+	path   fieldpath.Path
+	text   string
+	owners []fieldowners.Owner
+}
+
+// contested are the fields for which the API server would answer an apply of the content, without force, with a conflict: others
+// own them, and their values are not the content's (sigs.k8s.io/structured-merge-diff/v6, merge/update.go).
+func contested(c *content, live *typed.TypedValue, entries []fieldowners.Entry, owner fieldowners.Owner) []contest {
+	theirs := slices.DeleteFunc(slices.Clone(entries), func(e fieldowners.Entry) bool { return e.Same(owner) })
+	owned := fieldpath.NewSet()
+	for _, e := range theirs {
+		owned = owned.Union(e.Fields)
+	}
+	var found []contest
+	c.fields.Leaves().Intersection(owned).Iterate(func(p fieldpath.Path) {
+		if !isSame(at(c.typed.AsValue(), p), at(live.AsValue(), p)) {
+			found = append(found, contest{p.Copy(), fieldowners.FormatPath(p), fieldowners.OwnersOf(theirs, p)})
+		}
+	})
+	return found
+}
+
+// isSame is stricter than isKept: in an atomic map or list even a default that was added is a difference to the API server.
+func isSame(wanted, live value.Value) bool {
+	if isZero(wanted) || isZero(live) {
+		return isZero(wanted) && isZero(live)
+	}
+	return value.Equals(wanted, live)
+}
+
+// obey treats the fields of the content that others own with other values by their rules. It returns true when nothing is to
+// be sent at all.
+func (c *call) obey(live *typed.TypedValue) (bool, error) {
+	if c.Rules.forceAll() {
+		return false, nil
+	}
+	_, done, err := c.rule(contested(c.content, live, c.entries, c.owner()))
+	return done, err
+}
+
+// rule settles contests: one under rule Report ends the call, those under Yield leave the content. It tells whether some are
+// left that are to be forced.
+func (c *call) rule(contests []contest) (forced, done bool, err error) {
+	if c.verdicts, err = c.Rules.read(); err != nil {
+		return false, false, err
+	}
+	var yields, reports []contest
+	for _, x := range contests {
+		switch rule := c.verdicts.of(x.path); {
+		case x.path == nil, rule == Report:
+			reports = append(reports, x)
+		case rule == Yield:
+			yields = append(yields, x)
+		default:
+			forced = true
+		}
+	}
+	if len(reports) > 0 {
+		c.result.Outcome, c.result.RetryAfter, c.result.Conflicts = Conflicted, 0, conflicts(reports)
+		return false, true, nil
+	}
+	return forced, false, c.yield(yields)
+}
+
+// conflicts are contests in the words of the API server, which does not tell the API version of an applier.
+func conflicts(contests []contest) []fieldowners.Conflict {
+	var list []fieldowners.Conflict
+	for _, x := range contests {
+		for _, o := range x.owners {
+			if o.Operation == metav1.ManagedFieldsOperationApply {
+				o.APIVersion = ""
+			}
+			list = append(list, fieldowners.Conflict{Owner: o, Path: x.text})
+		}
+	}
+	return list
+}
+
+// yield leaves fields out of the content. Its digest stays: it is that of what the caller wants.
+func (c *call) yield(contests []contest) error {
+	if len(contests) == 0 {
+		return nil
+	}
+	var object any = c.object.Object
+	for _, x := range contests {
+		object = cut(object, x.path)
+		c.result.Yielded = append(c.result.Yielded, Reason{Change: Yielded, Path: x.text, Owners: x.owners})
+	}
+	sortReasons(c.result.Yielded)
+	reduced, err := newContent(&unstructured.Unstructured{Object: object.(map[string]any)}, c.opts.Types, c.opts.Subresource)
+	if err != nil {
+		return err
+	}
+	reduced.digest = c.digest
+	c.content = reduced
+	return nil
+}
+
+// cut returns v without what a path leads to, and without maps that are empty then: an empty map would be a field of its own.
+// A list item keeps its keys, which others cannot have with other values. v is not changed.
+func cut(v any, path fieldpath.Path) any {
+	switch parent := v.(type) {
+	case map[string]any:
+		name := *path[0].FieldName
+		if _, found := parent[name]; !found {
+			return v
+		}
+		if len(path) == 1 {
+			return without(v, name)
+		}
+		part := cut(parent[name], path[1:])
+		if m, ok := part.(map[string]any); ok && len(m) == 0 {
+			return without(v, name)
+		}
+		return with(parent, name, part)
+	case []any:
+		items := slices.Clone(parent)
+		for i, item := range items {
+			if isItem(value.NewValueInterface(item), path[0]) && len(path) > 1 {
+				items[i] = cut(item, path[1:])
+			}
+		}
+		return items
+	}
+	return v
+}
+
+// added counts the reasons of after for paths that before does not have.
+func added(after, before []Reason) int {
+	n := 0
+	for _, r := range after {
+		if !slices.ContainsFunc(before, func(b Reason) bool { return b.Path == r.Path }) {
+			n++
+		}
+	}
+	return n
+}
+
+// named finds the content's fields for which the API server told conflicts.
+func (c *call) named(list []fieldowners.Conflict) []contest {
+	paths := map[string]fieldpath.Path{}
+	c.fields.Iterate(func(p fieldpath.Path) { paths[p.String()] = p.Copy() })
+	index := map[string]int{}
+	var found []contest
+	for _, conflict := range list {
+		i, known := index[conflict.Path]
+		if !known {
+			i, index[conflict.Path] = len(found), len(found)
+			x := contest{path: paths[conflict.Path], text: conflict.Path}
+			if x.path != nil {
+				x.text = fieldowners.FormatPath(x.path)
+			}
+			found = append(found, x)
+		}
+		found[i].owners = append(found[i].owners, conflict.Owner)
+	}
+	return found
+}

@@ -1,0 +1,311 @@
+package ssa
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/hduolab/quell/controller/fieldowners"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+)
+
+// maxRehearsals bounds the dry runs of one call.
+const maxRehearsals = 8
+
+// makeRoom heals a refusal of content that is not valid beside what others left: a list item under another key but with our
+// name, another member of a one-of. The API server would keep it, for it is theirs. If a dry run shows that the content is
+// valid without it, its fields are moved into our own entry of managedFields, and the next apply, which does not have them,
+// removes them. Only fields under rule Force and none that were written through a subresource are taken; as few as the dry
+// runs show to be enough. It reports whether to send again, at the cost of one read, up to maxRehearsals dry runs, and one
+// patch of the object itself.
+func (c *call) makeRoom(ctx context.Context, refusal error) (bool, error) {
+	if c.madeRoom || c.Live == nil || c.opts.Reader == nil || c.opts.Subresource != "" || c.record.denied {
+		return false, nil
+	}
+	if seen, err := c.survey(c.Live); err != nil || len(seen.choices(causes(refusal))) == 0 {
+		return false, err
+	}
+	fresh, err := c.read(ctx)
+	if err != nil || fresh.GetUID() != c.Live.GetUID() {
+		return false, nil // the refusal is what to tell
+	}
+	s, err := c.survey(fresh)
+	if err != nil {
+		return false, err
+	}
+	for _, obstacles := range s.choices(causes(refusal)) {
+		switch err := c.rehearse(ctx, fresh, s, obstacles); {
+		case err == nil:
+			return c.clear(ctx, fresh, s, obstacles)
+		case apierrors.IsConflict(err):
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func causes(err error) []metav1.StatusCause {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return nil
+	}
+	return status.Status().Details.Causes
+}
+
+// site is an object and what it would be with our content.
+type site struct {
+	live, merged             *typed.TypedValue
+	liveFields, mergedFields *fieldpath.Set
+	// theirs are the fields of others on the object itself, wanted those of our content.
+	theirs, wanted *fieldpath.Set
+	entries        []fieldowners.Entry
+	verdicts       verdicts
+}
+
+func (c *call) survey(live client.Object) (s site, err error) {
+	s.wanted, s.theirs = c.fields, fieldpath.NewSet()
+	if s.verdicts, err = c.Rules.read(); err != nil {
+		return s, err
+	}
+	for _, e := range fieldowners.Parse(live.GetManagedFields()) {
+		if e.Subresource == "" && !e.Same(c.owner()) {
+			s.entries, s.theirs = append(s.entries, e), s.theirs.Union(e.Fields)
+		}
+	}
+	if s.live, err = fieldowners.Typed(live, c.object.GroupVersionKind(), c.opts.Types); err != nil {
+		return s, err
+	}
+	if s.merged, err = s.live.Merge(c.typed); err != nil {
+		return s, err
+	}
+	if s.liveFields, err = s.live.ToFieldSet(); err != nil {
+		return s, err
+	}
+	s.mergedFields, err = s.merged.ToFieldSet()
+	return s, err
+}
+
+// choices are sets of obstacles to try, the least intrusive first: those at the fields that the API server named, one by one
+// and all of them, then together with those beside these fields.
+func (s site) choices(causes []metav1.StatusCause) [][]fieldpath.Path {
+	var near, far []fieldpath.Path
+	for _, cause := range causes {
+		field := locate(cause.Field, s.merged.AsValue(), s.mergedFields)
+		near = append(near, s.obstacles(field)...)
+		if cause.Type == metav1.CauseTypeFieldValueDuplicate {
+			near = append(near, s.twins(field)...)
+		}
+		if len(field) > 1 {
+			far = append(far, s.obstacles(field[:len(field)-1])...)
+		}
+	}
+	near = distinct(near, nil)
+	choices := append(oneByOne(nil, near), oneByOne(near, distinct(far, near))...)
+	return choices[:min(len(choices), maxRehearsals)]
+}
+
+// oneByOne adds to some paths each of the others, and then all of them.
+func oneByOne(some, others []fieldpath.Path) [][]fieldpath.Path {
+	var sets [][]fieldpath.Path
+	for _, o := range others {
+		sets = append(sets, append(slices.Clip(some), o))
+	}
+	if len(others) > 1 {
+		sets = append(sets, append(slices.Clip(some), others...))
+	}
+	return sets
+}
+
+// distinct are the paths that are not in others, each once.
+func distinct(paths, others []fieldpath.Path) []fieldpath.Path {
+	var kept []fieldpath.Path
+	for _, p := range paths {
+		if !slices.ContainsFunc(append(slices.Clip(others), kept...), p.Equals) {
+			kept = append(kept, p)
+		}
+	}
+	return kept
+}
+
+// obstacles are the topmost fields at or below a path, or above it, that others own and our content does not have.
+func (s site) obstacles(path fieldpath.Path) []fieldpath.Path {
+	live, wanted, theirs := s.liveFields, s.wanted, s.theirs
+	for i, e := range path {
+		if !touches(wanted, e) {
+			return s.takeable(path[:i+1], theirs)
+		}
+		live, wanted, theirs = live.WithPrefix(e), wanted.WithPrefix(e), theirs.WithPrefix(e)
+	}
+	return s.below(path, live, wanted, theirs)
+}
+
+func (s site) below(path fieldpath.Path, live, wanted, theirs *fieldpath.Set) []fieldpath.Path {
+	var found []fieldpath.Path
+	for _, e := range elements(live) {
+		part := append(slices.Clip(path), e)
+		if touches(wanted, e) {
+			found = append(found, s.below(part, live.WithPrefix(e), wanted.WithPrefix(e), theirs.WithPrefix(e))...)
+		} else {
+			found = append(found, s.takeable(part, theirs)...)
+		}
+	}
+	return found
+}
+
+// takeable is the path itself if it is others' and the rules allow to take it. theirs are their fields below its parent.
+func (s site) takeable(path fieldpath.Path, theirs *fieldpath.Set) []fieldpath.Path {
+	if !touches(theirs, path[len(path)-1]) || !s.verdicts.forces(path) {
+		return nil
+	}
+	return []fieldpath.Path{path}
+}
+
+// twins are the list items that have the value of a field that must not come twice.
+func (s site) twins(field fieldpath.Path) []fieldpath.Path {
+	last := -1
+	for i, e := range field {
+		if e.Key != nil {
+			last = i
+		}
+	}
+	if last < 0 {
+		return nil
+	}
+	wanted := at(s.merged.AsValue(), field)
+	return slices.DeleteFunc(s.obstacles(field[:last]), func(o fieldpath.Path) bool {
+		twin := at(s.merged.AsValue(), append(slices.Clip(o), field[last+1:]...))
+		return len(o) != last+1 || wanted == nil || twin == nil || !value.Equals(twin, wanted)
+	})
+}
+
+func touches(fields *fieldpath.Set, e fieldpath.PathElement) bool {
+	return fields.Members.Has(e) || !fields.WithPrefix(e).Empty()
+}
+
+// elements are the first steps of all paths of a set.
+func elements(fields *fieldpath.Set) []fieldpath.PathElement {
+	all := fieldpath.NewSet()
+	fields.Members.Iterate(func(e fieldpath.PathElement) { all.Insert(fieldpath.Path{e}) })
+	fields.Children.Iterate(func(e fieldpath.PathElement) { all.Insert(fieldpath.Path{e}) })
+	var list []fieldpath.PathElement
+	all.Members.Iterate(func(e fieldpath.PathElement) { list = append(list, e) })
+	return list
+}
+
+// parts are those of a field as validation writes it (k8s.io/apimachinery/pkg/util/validation/field, Path.String).
+var parts = regexp.MustCompile(`[^.\[\]]+|\[[^\]]*\]`)
+
+// locate reads such a field, whose list items have indices, as a path in v, as far as it leads.
+func locate(field string, v value.Value, fields *fieldpath.Set) fieldpath.Path {
+	var path fieldpath.Path
+	for _, word := range parts.FindAllString(field, -1) {
+		e, found := stepOf(strings.Trim(word, "[]"), v, fields)
+		if !found {
+			break
+		}
+		path = append(path, e)
+		v, fields = child(v, e), fields.WithPrefix(e)
+	}
+	return path
+}
+
+func stepOf(word string, v value.Value, fields *fieldpath.Set) (fieldpath.PathElement, bool) {
+	switch {
+	case v == nil:
+	case v.IsMap():
+		e := fieldpath.FieldNameElement(word)
+		return e, touches(fields, e)
+	case v.IsList():
+		i, err := strconv.Atoi(word)
+		if err != nil || i < 0 || i >= v.AsList().Length() {
+			break
+		}
+		item := v.AsList().At(i)
+		list := elements(fields)
+		if at := slices.IndexFunc(list, func(e fieldpath.PathElement) bool { return isItem(item, e) }); at >= 0 {
+			return list[at], true
+		}
+	}
+	return fieldpath.PathElement{}, false
+}
+
+// rehearse asks the API server whether it would accept the object with our content and without the obstacles.
+func (c *call) rehearse(ctx context.Context, fresh *unstructured.Unstructured, s site, obstacles []fieldpath.Path) error {
+	final, err := s.live.RemoveItems(fieldpath.NewSet(obstacles...)).Merge(c.typed)
+	if err != nil {
+		return err
+	}
+	object, _ := final.AsValue().Unstructured().(map[string]any)
+	patch := []map[string]any{{"op": "replace", "path": "/metadata/resourceVersion", "value": fresh.GetResourceVersion()}}
+	for _, field := range slices.Sorted(maps.Keys(object)) {
+		if !slices.Contains([]string{"apiVersion", "kind", "metadata", "status"}, field) {
+			patch = append(patch, map[string]any{"op": "add", "path": "/" + field, "value": object[field]})
+		}
+	}
+	raw, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	return c.opts.Client.Patch(ctx, fresh.DeepCopy(), client.RawPatch(types.JSONPatchType, raw), client.DryRunAll, client.FieldOwner(c.opts.FieldManager))
+}
+
+// clear takes the obstacles over. An object that changed meanwhile is tried again.
+func (c *call) clear(ctx context.Context, fresh *unstructured.Unstructured, s site, obstacles []fieldpath.Path) (bool, error) {
+	entries, err := fieldowners.Handover{
+		From:  func(o fieldowners.Owner) bool { return o.Subresource == "" },
+		Paths: obstacles,
+		To:    c.opts.FieldManager,
+	}.Apply(fresh.GetManagedFields())
+	if err != nil {
+		c.leave(ctx, err)
+		return false, nil
+	}
+	done, err := c.replaceEntries(ctx, fresh, entries)
+	if err != nil || !done {
+		return !c.record.denied, err
+	}
+	c.madeRoom = true
+	for _, o := range obstacles {
+		c.record.room = append(c.record.room, Reason{Change: InTheWay, Path: fieldowners.FormatPath(o), Owners: s.ownersWithin(o)})
+	}
+	if c.Live, err = c.inScheme(fresh); err == nil {
+		c.keep(c.Live)
+	}
+	return true, err
+}
+
+func (s site) ownersWithin(top fieldpath.Path) []fieldowners.Owner {
+	var owners []fieldowners.Owner
+	for _, e := range s.entries {
+		if !fieldowners.Below(e.Fields, []fieldpath.Path{top}).Empty() {
+			owners = append(owners, e.Owner)
+		}
+	}
+	return owners
+}
+
+// tellRoom names what was in the way, and whose it was, in place of the removal of its fields.
+func (c *call) tellRoom() {
+	room := c.record.room
+	if len(room) == 0 {
+		return
+	}
+	c.result.Reasons = slices.DeleteFunc(slices.Clone(c.result.Reasons), func(r Reason) bool {
+		return r.Change == Removed && slices.ContainsFunc(room, func(o Reason) bool { return strings.HasPrefix(r.Path, o.Path) })
+	})
+	c.result.Reasons = append(c.result.Reasons, room...)
+	sortReasons(c.result.Reasons)
+	c.record.room, c.record.inTheWay = nil, room
+}

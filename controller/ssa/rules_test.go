@@ -1,0 +1,213 @@
+package ssa
+
+import (
+	"testing"
+
+	"github.com/hduolab/quell/controller/fieldowners"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+func pathOf(t *testing.T, text string) fieldpath.Path {
+	t.Helper()
+	p, err := fieldowners.ParsePath(text)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return p
+}
+
+func TestTheLongestRuleThatFitsCounts(t *testing.T) {
+	const containers = ".spec.template.spec.containers"
+	rules := Rules{Default: Yield, Paths: []PathRule{
+		{".spec", Report},
+		{containers + `[name="web"]`, Force},
+		{containers + `[name="web"].image`, Yield},
+		{".spec.template", Yield},
+		{containers + `[name="web"].ports[containerPort=80]`, Report},
+		{".metadata.labels[\"a.b/c\"]", Force},
+		{".spec.replicas", Yield},
+		{".spec.replicas", Force}, // of two for one field the last counts
+	}}
+	v, err := rules.read()
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	for path, want := range map[string]Rule{
+		".metadata.labels.team":             Yield,
+		".metadata.labels[\"a.b/c\"]":       Force,
+		".metadata.labels[\"a.b/d\"]":       Yield,
+		".spec.replicas":                    Force,
+		".spec.replicasElse":                Report,
+		".spec.paused":                      Report,
+		".spec.template.metadata.labels.x":  Yield,
+		containers + `[name="web"].command`: Force,
+		containers + `[name="web"].image`:   Yield,
+		containers + `[name="other"].image`: Yield,
+		containers + `[name="web"].ports[containerPort=80,protocol="TCP"].name`:  Report,
+		containers + `[name="web"].ports[containerPort=80,protocol="UDP"].name`:  Report,
+		containers + `[name="web"].ports[containerPort=443,protocol="TCP"].name`: Force,
+	} {
+		NewWithT(t).Expect(v.of(pathOf(t, path))).To(Equal(want), path)
+	}
+	g := NewWithT(t)
+	g.Expect(v.forces(pathOf(t, containers+`[name="web"]`))).To(BeFalse(), "the image within is to be yielded")
+	g.Expect(v.forces(pathOf(t, containers+`[name="web"].command`))).To(BeTrue())
+	g.Expect(verdicts{}.of(pathOf(t, ".spec"))).To(Equal(Force), "without rules")
+}
+
+func TestRulesArePartOfWhatIsRemembered(t *testing.T) {
+	g := NewWithT(t)
+	content := digestOf("content")
+	g.Expect(Rules{}.mark(content)).To(Equal(content))
+	g.Expect(Rules{Default: Force, Paths: []PathRule{{".spec", Force}}}.mark(content)).To(Equal(content), "the same as none")
+	seen := map[digest]bool{content: true}
+	for _, r := range []Rules{
+		{Default: Yield}, {Default: Report}, {Default: Report, Paths: []PathRule{{".spec", Force}}},
+		{Default: Report, Paths: []PathRule{{".spec", Yield}}}, {Paths: []PathRule{{".spec", Yield}}}, {Paths: []PathRule{{".spec.x", Yield}}},
+	} {
+		mark := r.mark(content)
+		g.Expect(seen[mark]).To(BeFalse(), "%v", r)
+		seen[mark] = true
+		g.Expect(r.mark(content)).To(Equal(mark))
+	}
+}
+
+func TestRulesThatCannotBeReadAreTerminal(t *testing.T) {
+	for _, path := range []string{"", ".spec[", ".spec.containers[web]", ".spec..image"} {
+		_, err := Rules{Paths: []PathRule{{path, Yield}}}.read()
+		NewWithT(t).Expect(IsTerminal(err)).To(BeTrue(), path)
+	}
+}
+
+func TestCut(t *testing.T) {
+	whole := func() object {
+		return object{"a": object{"b": "1", "c": object{"d": "2"}}, "list": []any{object{"name": "x", "v": "1"}, object{"name": "y", "w": object{"z": "1"}}}}
+	}
+	for path, want := range map[string]object{
+		".a.b":                {"a": object{"c": object{"d": "2"}}, "list": whole()["list"]},
+		".a.c.d":              {"a": object{"b": "1"}, "list": whole()["list"]},
+		`.list[name="x"].v`:   {"a": whole()["a"], "list": []any{object{"name": "x"}, whole()["list"].([]any)[1]}},
+		`.list[name="y"].w.z`: {"a": whole()["a"], "list": []any{whole()["list"].([]any)[0], object{"name": "y"}}},
+		".nothing.here":       whole(),
+		`.list[name="z"].v`:   whole(),
+		".a.b.deeper":         whole(),
+		".list":               {"a": whole()["a"]},
+	} {
+		from := whole()
+		NewWithT(t).Expect(cut(from, pathOf(t, path))).To(Equal(want), path)
+		NewWithT(t).Expect(from).To(Equal(whole()), "%s changed what it was given", path)
+	}
+}
+
+func TestContested(t *testing.T) {
+	web := func(fields object) object {
+		fields["name"] = "web"
+		return object{"replicas": int64(2), "template": object{"spec": object{"containers": []any{fields}}}}
+	}
+	const path = `.spec.template.spec.containers[name="web"]`
+	desired := deployment(web(object{"image": "a", "command": []any{"x"}, "stdin": false}))
+	theirs := owns("they", "", "name", "image", "command", "stdin")
+	for name, c := range map[string]struct {
+		live    object
+		entries []fieldowners.Entry
+		want    []string
+	}{
+		"nothing of others":                    {web(object{"image": "b"}), nil, nil},
+		"others with the same values":          {web(object{"image": "a", "command": []any{"x"}}), []fieldowners.Entry{theirs}, nil},
+		"others with another value":            {web(object{"image": "b", "command": []any{"x"}}), []fieldowners.Entry{theirs}, []string{path + ".image"}},
+		"an atomic list":                       {web(object{"image": "a", "command": []any{"x", "y"}}), []fieldowners.Entry{theirs}, []string{path + ".command"}},
+		"ours too":                             {web(object{"image": "b", "command": []any{"x"}}), []fieldowners.Entry{owns("me", "image"), theirs}, []string{path + ".image"}},
+		"what others own and the object lacks": {web(object{"image": "a"}), []fieldowners.Entry{theirs}, []string{path + ".command"}},
+		"what differs and is ours alone":       {web(object{"image": "b", "command": []any{"x"}}), []fieldowners.Entry{owns("me", "image")}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			live, err := builtin.ObjectToTyped(deployment(c.live))
+			g.Expect(err).NotTo(HaveOccurred())
+			var found []string
+			for _, x := range contested(contentOf(t, desired, ""), live, c.entries, ownerNamed("me")) {
+				g.Expect(x.owners).To(ConsistOf(HaveField("Manager", "they")))
+				found = append(found, x.text)
+			}
+			g.Expect(found).To(Equal(c.want))
+		})
+	}
+}
+
+func TestLocate(t *testing.T) {
+	object := deployment(object{"replicas": int64(1), "template": object{
+		"metadata": object{"labels": object{"a.b/c": "1"}},
+		"spec": object{"containers": []any{
+			object{"name": "side", "image": "b"},
+			object{"name": "web", "image": "a", "command": []any{"x"}, "ports": []any{object{"containerPort": int64(80), "protocol": "TCP", "name": "http"}}},
+		}},
+	}})
+	c := contentOf(t, object, "")
+	for field, want := range map[string]string{
+		"spec.replicas":                                        ".spec.replicas",
+		"spec.template.spec.containers[1].image":               `.spec.template.spec.containers[name="web"].image`,
+		"spec.template.spec.containers[1].ports[0].name":       `.spec.template.spec.containers[name="web"].ports[containerPort=80,protocol="TCP"].name`,
+		"spec.template.spec.containers[0]":                     `.spec.template.spec.containers[name="side"]`,
+		"spec.template.spec.containers[7].image":               ".spec.template.spec.containers",
+		"spec.template.spec.containers[1].command[0]":          `.spec.template.spec.containers[name="web"].command`,
+		"spec.template.spec.containers[1].readinessProbe.exec": `.spec.template.spec.containers[name="web"]`,
+		"spec.template.metadata.labels[a.b/c]":                 `.spec.template.metadata.labels["a.b/c"]`,
+		"":                                                     ".", "nothing": ".", "[": ".", "spec[0]": ".spec",
+	} {
+		NewWithT(t).Expect(fieldowners.FormatPath(locate(field, c.typed.AsValue(), c.fields))).To(Equal(want), field)
+	}
+}
+
+func TestChoicesBeginWithTheLeast(t *testing.T) {
+	const ports = ".spec.ports"
+	entry := func(manager string, paths ...string) metav1.ManagedFieldsEntry {
+		set := fieldpath.NewSet()
+		for _, p := range paths {
+			set.Insert(pathOf(t, p))
+		}
+		raw, err := set.ToJSON()
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		return metav1.ManagedFieldsEntry{Manager: manager, Operation: "Update", APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(string(raw))}
+	}
+	item := func(name string, port int64) object { return object{"name": name, "port": port, "protocol": "TCP"} }
+	service := func(items ...any) object {
+		return object{"apiVersion": "v1", "kind": "Service", "metadata": object{"name": "web"}, "spec": object{"ports": items}}
+	}
+	live := deployment(nil)
+	live.Object = service(item("http", 8080), item("metrics", 9090))
+	live.SetManagedFields([]metav1.ManagedFieldsEntry{entry("they",
+		ports+`[port=8080,protocol="TCP"]`, ports+`[port=8080,protocol="TCP"].name`, ports+`[port=9090,protocol="TCP"]`, ports+`[port=9090,protocol="TCP"].name`)})
+	desired := deployment(nil)
+	desired.Object = service(item("http", 80))
+	for name, c := range map[string]struct {
+		rules Rules
+		cause metav1.StatusCause
+		want  [][]string
+	}{
+		"a name that comes twice": {Rules{}, metav1.StatusCause{Type: metav1.CauseTypeFieldValueDuplicate, Field: "spec.ports[2].name"},
+			[][]string{{"8080"}}},
+		"theirs that is named itself": {Rules{}, metav1.StatusCause{Type: metav1.CauseTypeFieldValueDuplicate, Field: "spec.ports[0].name"},
+			[][]string{{"8080"}}},
+		"another fault of the list": {Rules{}, metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec.ports[2]"},
+			[][]string{{"8080"}, {"9090"}, {"8080", "9090"}}},
+		"elsewhere":                  {Rules{}, metav1.StatusCause{Field: "metadata.labels"}, nil},
+		"what is not to be taken":    {Rules{Paths: []PathRule{{ports, Yield}}}, metav1.StatusCause{Field: "spec.ports[2]"}, nil},
+		"what is not to be taken, 2": {Rules{Default: Report}, metav1.StatusCause{Field: "spec.ports[2]"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			call := &call{Applier: &Applier{opts: Options{Types: builtin, FieldManager: "me"}}, Intent: Intent{Rules: c.rules}, content: contentOf(t, desired, "")}
+			s, err := call.survey(live)
+			g.Expect(err).NotTo(HaveOccurred())
+			var found [][]string
+			for _, choice := range s.choices([]metav1.StatusCause{c.cause}) {
+				var numbers []string
+				for _, p := range choice {
+					numbers = append(numbers, map[string]string{
+						ports + `[port=8080,protocol="TCP"]`: "8080", ports + `[port=9090,protocol="TCP"]`: "9090",
+					}[fieldowners.FormatPath(p)])
+				}
+				found = append(found, numbers)
+			}
+			g.Expect(found).To(Equal(c.want))
+		})
+	}
+}
