@@ -47,13 +47,25 @@ func (a Attribution) Absent(e Entry) *fieldpath.Set { return e.Fields.Difference
 // when it is not nil, is the set of all paths of the object by its schema (see Structure) and settles that; without
 // it, the parts of what is owned and named no further count as owned with it.
 func Attribute(object map[string]any, entries []Entry, structure *fieldpath.Set) Attribution {
-	w := walker{Attribution{Root: &Node{Value: object}, Present: fieldpath.NewSet()}, structure != nil}
+	w := walker{Attribution{Root: &Node{Value: withoutManaged(object)}, Present: fieldpath.NewSet()}, structure != nil}
 	p := place{structure: structure}
 	for i, e := range entries {
 		p.owned = append(p.owned, ownedSet{i, e.Fields})
 	}
 	w.descend(w.Root, p)
 	return w.Attribution
+}
+
+// withoutManaged copies as much of an object as it takes to leave out metadata.managedFields.
+func withoutManaged(object map[string]any) map[string]any {
+	metadata, isMap := object["metadata"].(map[string]any)
+	if !isMap {
+		return object
+	}
+	object, metadata = maps.Clone(object), maps.Clone(metadata)
+	delete(metadata, "managedFields")
+	object["metadata"] = metadata
+	return object
 }
 
 type walker struct {
@@ -110,9 +122,7 @@ func (w walker) descend(n *Node, p place) {
 	switch v := n.Value.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			if key != "managedFields" || len(n.Path) != 1 || *n.Path[0].FieldName != "metadata" {
-				w.child(n, p, fieldpath.FieldNameElement(key), key, v[key])
-			}
+			w.child(n, p, fieldpath.FieldNameElement(key), key, v[key])
 		}
 	case []any:
 		name := namerOf(p)

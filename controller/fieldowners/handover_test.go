@@ -51,10 +51,10 @@ func ExampleBelow() {
 	// Output: .spec.replicas
 }
 
-func ExampleSpellings() {
+func ExampleSpellings_Path() {
 	entries := fieldowners.Parse([]metav1.ManagedFieldsEntry{managed("helm", `{"f:metadata":{"f:labels":{"f:example.com/app":{}}}}`)})
 	conflict := fieldowners.Conflict{Path: ".metadata.labels.example.com/app"}
-	fmt.Println(fieldowners.FormatPath(fieldowners.Spellings(entries)[conflict.Path]))
+	fmt.Println(fieldowners.FormatPath(fieldowners.NewSpellings(entries, nil).Path(conflict)))
 	// Output: .metadata.labels["example.com/app"]
 }
 
@@ -252,8 +252,27 @@ func TestAttributeFillsDefaultsOfKeys(t *testing.T) {
 
 func TestSpellings(t *testing.T) {
 	entries := fieldowners.Parse([]metav1.ManagedFieldsEntry{managed("m", `{"f:metadata":{"f:labels":{"f:a.b/c":{}}}}`)})
-	path := fieldowners.Spellings(entries)[".metadata.labels.a.b/c"]
-	if len(path) != 3 {
-		t.Errorf("the API server's spelling leads to %v", path)
+	document := map[string]any{"data": map[string]any{"d.e": "x"}}
+	spellings := fieldowners.NewSpellings(entries, document)
+	for spelling, want := range map[string]string{
+		".metadata.labels.a.b/c":  `.metadata.labels["a.b/c"]`,
+		".data.d.e":               `.data["d.e"]`, // nobody owns it: an object without managedFields
+		`.ports[name="x"].port`:   `.ports[name="x"].port`,
+		".cannot be read as path": `[".cannot be read as path"]`,
+	} {
+		if got := fieldowners.FormatPath(spellings.Path(fieldowners.Conflict{Path: spelling})); got != want {
+			t.Errorf("the API server's %s is %s, want %s", spelling, got, want)
+		}
+	}
+}
+
+func TestManagedFieldsThemselvesAreLeftOut(t *testing.T) {
+	object := map[string]any{"metadata": map[string]any{"managedFields": []any{map[string]any{"manager": "m"}}}}
+	metadata := fieldowners.Attribute(object, nil, nil).Root.Children[0]
+	if got := fieldowners.FormatPath(metadata.Path); got != ".metadata" || len(metadata.Value.(map[string]any)) != 0 {
+		t.Errorf("%s is %v", got, metadata.Value)
+	}
+	if len(object["metadata"].(map[string]any)) != 1 {
+		t.Error("the object was changed")
 	}
 }

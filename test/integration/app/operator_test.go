@@ -85,6 +85,12 @@ func (o *operator) writes(since localcluster.Mark, namespace string) []localclus
 	return o.requests(since, localcluster.Writes, localcluster.NotLeases, func(r localcluster.Request) bool { return r.Namespace == namespace })
 }
 
+// accepted are those requests that were not refused. An apply of a Deployment is refused, and tried again at once, when another
+// controller was faster.
+func accepted(requests []localcluster.Request) []localcluster.Request {
+	return slices.DeleteFunc(slices.Clone(requests), func(r localcluster.Request) bool { return r.Code >= http.StatusBadRequest })
+}
+
 // reconciles is the number of reconciles that this process has done.
 func reconciles() int {
 	GinkgoHelper()

@@ -109,9 +109,6 @@ var _ = Describe("The number of Pods stays as it is", func() {
 		count  int32
 	}{
 		{"more are asked for", edited(func(a *quellv1alpha1.App) { a.Spec.Replicas = ptr.To[int32](2) }), 2},
-		{"somebody spoils the Deployment", func(ctx context.Context, a *quellv1alpha1.App) {
-			edit(func(d *appsv1.Deployment) { d.Spec.RevisionHistoryLimit = ptr.To[int32](99) })(ctx, a)
-		}, 2},
 		{"autoscaling begins", edited(func(a *quellv1alpha1.App) { autoscaled(3, 3)(&a.Spec) }), 3},
 		{"the bounds move", edited(func(a *quellv1alpha1.App) { autoscaled(4, 9)(&a.Spec) }), 4},
 		{"the bounds widen, and somebody scales", func(ctx context.Context, a *quellv1alpha1.App) {

@@ -26,7 +26,7 @@ import (
 
 var _ = Describe("The number of Pods", func() {
 	It("goes over to the App's autoscaler, is left alone, and comes back", func(ctx SpecContext) {
-		serveMetrics(ctx)
+		serveMetrics()
 		ns := newNamespace(ctx)
 		pods := countPods(ctx, ns)
 		a := createReady(ctx, newApp(ns, "shop", replicas(2), milliCPU(100)))
@@ -286,7 +286,7 @@ func eventuallyNoAutoscaler(ctx context.Context, a *quellv1alpha1.App) {
 }
 
 // serveMetrics makes the API server serve what use writes as the measurements of a metrics server.
-func serveMetrics(ctx context.Context) {
+func serveMetrics() {
 	GinkgoHelper()
 	kubectl("apply", "-f", filepath.Join("testdata", "podmetrics.yaml"))
 	kubectl("wait", "--for=condition=Established", "crd/pods.metrics.k8s.io")

@@ -97,6 +97,24 @@ var _ = Describe("transfer, release and restore", func() {
 		Expect(get(ctx, cm).GetManagedFields()).To(HaveLen(1))
 	})
 
+	It("restores what can be restored, and tells of the rest", func(ctx SpecContext) {
+		ns := namespace(ctx)
+		backup := backupFile()
+		for _, name := range []string{"a", "b", "c"} {
+			mustApply(ctx, "old", ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: `+name+`}, data: {a: b}}`)
+		}
+		update(ctx, "bystander", object("v1", "ConfigMap", ns, "c"), `{"data":{"c":"d"}}`)
+		expect(ctx, 0, "release", "cm/a", "cm/b", "cm/c", "-n", ns, "--manager", "old", "--yes", "--backup", backup)
+		Expect(admin.Delete(ctx, object("v1", "ConfigMap", ns, "b"))).To(Succeed())
+		update(ctx, "bystander", object("v1", "ConfigMap", ns, "c"), `{"data":{"e":"f"}}`)
+		r := quell(ctx, "restore", backup, "--yes")
+		Expect(r.code).To(Equal(3))
+		Expect(r.err).To(ContainSubstring(`configmaps "b" not found`))
+		Expect(get(ctx, object("v1", "ConfigMap", ns, "a")).GetManagedFields()).To(ConsistOf(HaveField("Manager", "old")))
+		Expect(get(ctx, object("v1", "ConfigMap", ns, "c")).GetManagedFields()).To(ConsistOf(HaveField("Manager", "old"), HaveField("Manager", "bystander")))
+		Expect(quell(ctx, "restore", backup, "--yes").err).To(ContainSubstring(ns+"/a: it is as it was before"), "and may be run again")
+	})
+
 	It("asks, and stores nothing in a dry run", func(ctx SpecContext) {
 		ns := namespace(ctx)
 		cm := mustApply(ctx, "old", ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: cm}, data: {a: b}}`)

@@ -2,12 +2,17 @@ package kubectlquell_test
 
 import (
 	"context"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/hduolab/quell/controller/fieldowners"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
 type owner struct{ Manager, Operation, Subresource, APIVersion string }
@@ -15,9 +20,10 @@ type owner struct{ Manager, Operation, Subresource, APIVersion string }
 type blamed struct {
 	Items []struct {
 		Fields []struct {
-			Path   string
-			Value  any
-			Owners []owner
+			Path      string
+			Value     any
+			Owners    []owner
+			Untracked bool
 		}
 	}
 }
@@ -85,6 +91,10 @@ var _ = Describe("blame and managers", func() {
 		expect(ctx, 3, "blame", "deployment/nope", "-n", ns)
 		expect(ctx, 3, "managers", "nosuchtype", "-n", ns)
 		Expect(quell(ctx, "blame", "deployments", "-n", ns)).To(Equal(result{0, "", "no objects found\n"}))
+		alone := quell(ctx, "blame", "deployment/web", "--server", "https://127.0.0.1:1")
+		Expect(alone.code).To(Equal(3))
+		Expect(alone.err).To(And(MatchRegexp(`^error: .*connection refused\nis the cluster running`), HaveSuffix("\n")))
+		Expect(strings.Count(alone.err, "\n")).To(Equal(2), "no log of the client's")
 	})
 
 	It("summarises a selection and pairs its managers", func(ctx SpecContext) {
@@ -175,6 +185,10 @@ var _ = Describe("notes of managers and what mends them", func() {
 			return err
 		}).Should(Succeed())
 		mustApply(ctx, "new-tool", ns, now)
+		another := func(s string) string { return strings.Replace(s, "name: r", "name: s", 1) }
+		mustApply(ctx, "old-tool", ns, another(`{apiVersion: test.quell.dev/v1beta1, kind: Relic, metadata: {name: r}, spec: {text: x}}`))
+		fixable := mustApply(ctx, "new-tool", ns, another(now))
+		Expect(expect(ctx, 0, "managers", "relics", "-n", ns, "--fix")).To(HavePrefix("nothing to mend"))
 		kubectl(ctx, "patch", "crd", "relics.test.quell.dev", "--type=json", "-p", `[{"op":"remove","path":"/spec/versions/1"}]`)
 		Eventually(func() error { _, err := apply(ctx, "new-tool", ns, now, true); return err }).Should(HaveOccurred())
 		Eventually(func() string {
@@ -183,5 +197,141 @@ var _ = Describe("notes of managers and what mends them", func() {
 			Should(ContainSubstring("not served any more"))
 		mended(ctx, ns, "relics.test.quell.dev/r", "VersionNotServed")
 		mustApply(ctx, "new-tool", ns, now)
+
+		By("managers --fix over a selection")
+		fix := []string{"managers", "relics", "-n", ns, "--fix", "--backup", filepath.Join(GinkgoT().TempDir(), "backup.yaml")}
+		Expect(quell(ctx, fix...).code).To(Equal(2), "nobody answers")
+		expect(ctx, 0, append(fix, "--dry-run=server")...)
+		_, err := apply(ctx, "new-tool", ns, another(now), true)
+		Expect(err).To(HaveOccurred(), "nothing is stored yet")
+		answered := execute(ctx, bin, cluster.Kubeconfig(), "y", filepath.Join(bin, "kubectl-quell"), fix...)
+		Expect(answered.code).To(BeZero(), answered.err)
+		Expect(answered.out).To(And(MatchRegexp(`\.spec\.text +"old-tool" \(Apply\) +nobody`), ContainSubstring("Relic s: changed")))
+		Expect(answered.out).NotTo(ContainSubstring("Relic r"))
+		Expect(content(get(ctx, fixable))).To(Equal(content(fixable)))
+		Expect(get(ctx, fixable).GetManagedFields()).To(ConsistOf(HaveField("Manager", "new-tool")))
+		mustApply(ctx, "new-tool", ns, another(now))
+		restored := quell(ctx, "restore", fix[len(fix)-1], "--yes")
+		Expect(restored.code).To(Equal(3))
+		Expect(restored.err).To(ContainSubstring("other owners"), "the API server drops an entry in a version that it does not serve")
 	})
 })
+
+// probe is an apply of one value that is not the live one: its conflicts are the owners of that value.
+func probe(live *unstructured.Unstructured, path fieldpath.Path) *unstructured.Unstructured {
+	GinkgoHelper()
+	u := object(live.GetAPIVersion(), live.GetKind(), live.GetNamespace(), live.GetName())
+	value, found := fieldowners.Value(live.Object, path)
+	Expect(found).To(BeTrue())
+	u.Object = merge(u.Object, around(path, otherThan(value))).(map[string]any)
+	return u
+}
+
+// around builds the maps, and the list items with their keys, that lead to a value.
+func around(path fieldpath.Path, value any) any {
+	GinkgoHelper()
+	if len(path) == 0 {
+		return value
+	}
+	switch below := around(path[1:], value); {
+	case path[0].FieldName != nil:
+		return map[string]any{*path[0].FieldName: below}
+	case path[0].Key != nil:
+		item := below.(map[string]any)
+		for _, f := range *path[0].Key {
+			if item[f.Name] == nil {
+				item[f.Name] = f.Value.Unstructured()
+			}
+		}
+		return []any{item}
+	default:
+		Expect(path[0].Value).NotTo(BeNil())
+		return []any{(*path[0].Value).Unstructured()}
+	}
+}
+
+func merge(a, b any) any {
+	one, isMap := a.(map[string]any)
+	two, areMaps := b.(map[string]any)
+	if !isMap || !areMaps {
+		return b
+	}
+	for key := range two {
+		one[key] = merge(one[key], two[key])
+	}
+	return one
+}
+
+// otherThan is another value of the same type.
+func otherThan(v any) any {
+	switch v := v.(type) {
+	case string:
+		return v + "x"
+	case bool:
+		return !v
+	case float64:
+		return v + 1
+	case []any:
+		return append(slices.Clone(v), v...)
+	case map[string]any:
+		return map[string]any{"another": "x"}
+	}
+	return v
+}
+
+// isKey reports whether a path is a part of a list item's key, which cannot be another one, or an item of a set.
+func isKey(path fieldpath.Path) bool {
+	last := path[len(path)-1]
+	item := fieldpath.PathElement{}
+	if len(path) > 1 {
+		item = path[len(path)-2]
+	}
+	return last.Value != nil || item.Key != nil && slices.ContainsFunc(*item.Key, func(f value.Field) bool { return f.Name == *last.FieldName })
+}
+
+var _ = It("blames for each value those with whom an apply of another value conflicts", func(ctx SpecContext) {
+	ns := namespace(ctx)
+	web := mustApply(ctx, "ci", ns, deployment("web", "nginx:1", 1, "x"))
+	mustApply(ctx, "helm", ns, deployment("web", "nginx:1", 1, "x"))
+	update(ctx, "autoscaler", web, `{"spec":{"replicas":2}}`, "scale")
+	update(ctx, "kubectl-edit", web, `{"metadata":{"labels":{"a.b/c":"yes"}},"spec":{"strategy":{"rollingUpdate":{"maxSurge":1}}}}`)
+	kubectl(ctx, "-n", ns, "rollout", "status", "deployment/web", "--timeout=60s")
+	mustApply(ctx, "mesh", ns, `{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {selector: {a: b}, ports: [{name: x, port: 53, protocol: UDP}, {name: z, port: 53}]}}`)
+	g := mustApply(ctx, "author", ns, gadget(`spec: {text: x, tags: [a, b], order: [b, a], parts: [{name: p, value: w}], filled: {}}`))
+	update(ctx, "op", g, `{"status":{"text":"x","parts":[{"name":"q"}]}}`, "status")
+	tally := map[string]int{}
+	for _, name := range []string{"deployment/web", "service/s", "gadget/g"} {
+		scoreBlame(ctx, ns, name, tally)
+	}
+	AddReportEntry("values whose owners are named right", tally)
+	Expect(tally["values"]).To(BeNumerically(">", 60))
+})
+
+// scoreBlame compares the owners that blame names for each value of an object with the API server's conflicts, and counts
+// how many the field sets name as they stand.
+func scoreBlame(ctx context.Context, ns, name string, tally map[string]int) {
+	GinkgoHelper()
+	live := parse(kubectl(ctx, "get", name, "-n", ns, "-o", "yaml", "--show-managed-fields"), ns)
+	var report blamed
+	decode(expect(ctx, 0, "blame", name, "-n", ns, "-o", "json"), &report)
+	for _, f := range report.Items[0].Fields {
+		path, err := fieldowners.ParsePath(f.Path)
+		Expect(err).NotTo(HaveOccurred())
+		if f.Untracked || f.Value == nil || isKey(path) {
+			continue
+		}
+		var sub []string
+		if *path[0].FieldName == "status" {
+			sub = []string{"status"}
+		}
+		raw, err := probe(live, path).MarshalJSON()
+		Expect(err).NotTo(HaveOccurred())
+		_, err = apply(ctx, "probe", ns, string(raw), false, sub...)
+		owners := map[string]bool{}
+		for _, c := range fieldowners.Conflicts(err) {
+			owners[strings.TrimSuffix(c.Manager+" "+string(c.Operation)+" "+c.Subresource, " ")] = true
+		}
+		Expect(report.ownersOf(f.Path)).To(ConsistOf(slices.Collect(maps.Keys(owners))), "%s of %s: %v", f.Path, name, err)
+		tally["values"]++
+	}
+}

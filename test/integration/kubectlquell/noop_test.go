@@ -2,11 +2,15 @@ package kubectlquell_test
 
 import (
 	"context"
+	"path/filepath"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 type verdict struct {
@@ -165,6 +169,65 @@ var _ = Describe("noop", func() {
 		mustApply(ctx, "rival", ns, gadget(`spec: {text: v}`))
 		Expect(expect(ctx, 1, "noop", "-f", manifest, "-n", ns)).To(MatchRegexp(`\.spec\.text +Conflict +"x" +"v"`))
 		expect(ctx, 3, "noop", "-f", file(gadget(`spec: {nosuch: y}`)), "-n", ns)
+	})
+
+	It("refuses what the API server refuses: keys that repeat or are missing", func(ctx SpecContext) {
+		ns := namespace(ctx)
+		mustApply(ctx, "op", ns, gadget(`spec: {text: x}`))
+		for content, words := range map[string]string{
+			`spec: {parts: [{name: p}, {name: p}]}`: `.spec.parts: duplicate entries for key [name="p"]`,
+			`spec: {tags: [a, a]}`:                  `.spec.tags: duplicate entries for key [="a"]`,
+			`spec: {parts: [{value: v}]}`:           `.spec.parts: element 0: associative list with keys has an element that omits all key fields ["name"]`,
+		} {
+			_, err := apply(ctx, "op", ns, gadget(content), true)
+			Expect(err).To(MatchError(ContainSubstring(words)))
+			for _, command := range []string{"noop", "conflicts"} {
+				r := quell(ctx, command, "-f", file(gadget(content)), "-n", ns, "--field-manager", "op")
+				Expect(r.code).To(Equal(3), command)
+				Expect(r.err).To(ContainSubstring(words), command)
+			}
+		}
+	})
+
+	It("takes the last of two equal JSON keys, as the API server does", func(ctx SpecContext) {
+		ns := namespace(ctx)
+		live := mustApply(ctx, "op", ns, gadget(`spec: {text: x}`))
+		const twice = `{"apiVersion":"test.quell.dev/v1","kind":"Gadget","metadata":{"name":"g"},"spec":{"text":"other","text":"x"}}`
+		nextSecond(ctx, time.Now())
+		expect(ctx, 0, "noop", "-f", file(twice), "-n", ns, "--field-manager", "op")
+		expect(ctx, 0, "conflicts", "-f", file(twice), "-n", ns, "--field-manager", "another")
+		after := get(ctx, live)
+		Expect(admin.Patch(ctx, after, client.RawPatch(types.ApplyPatchType, []byte(twice)), client.FieldOwner("op"))).To(Succeed())
+		Expect(after.GetResourceVersion()).To(Equal(live.GetResourceVersion()))
+	})
+
+	It("cannot see the one write after a new default or another storage version, and there is but one", func(ctx SpecContext) {
+		ns := namespace(ctx)
+		kubectl(ctx, "create", "-f", file(strings.NewReplacer("gadget", "trinket", "Gadget", "Trinket").Replace(text("gadgets.yaml"))))
+		DeferCleanup(func(ctx context.Context) { kubectl(ctx, "delete", "crd", "trinkets.test.quell.dev") })
+		kubectl(ctx, "wait", "--for=condition=Established", "crd/trinkets.test.quell.dev", "--timeout=60s")
+		const manifest = `{apiVersion: test.quell.dev/v1, kind: Trinket, metadata: {name: t}, spec: {text: x}}`
+		Eventually(func() error { _, err := apply(ctx, "op", ns, manifest, true); return err }).Should(Succeed())
+		version := func() string { return mustApply(ctx, "op", ns, manifest).GetResourceVersion() }
+		for _, patch := range []string{
+			`[{"op":"add","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/number/default","value":7}]`,
+			`[{"op":"replace","path":"/spec/versions/0/storage","value":false},{"op":"replace","path":"/spec/versions/1/storage","value":true}]`,
+		} {
+			before := version()
+			kubectl(ctx, "patch", "crd", "trinkets.test.quell.dev", "--type=json", "-p", patch)
+			expect(ctx, 0, "noop", "-f", file(manifest), "-n", ns, "--field-manager", "op")
+			Eventually(version).ShouldNot(Equal(before), patch)
+			Expect(version()).To(Equal(version()), patch)
+		}
+	})
+
+	It("does not take what others write meanwhile for the work of the apply", func(ctx SpecContext) {
+		ns := namespace(ctx)
+		g := mustApply(ctx, "op", ns, gadget(`spec: {text: x}`))
+		kubeconfig := interposed(ctx, func() { update(ctx, "bystander", g, `{"status":{"number":1}}`, "status") })
+		r := execute(ctx, bin, kubeconfig, "", filepath.Join(bin, "kubectl-quell"), "noop", "-f", file(gadget(`spec: {text: x}`)), "-n", ns, "--field-manager", "op")
+		Expect(r.code).To(BeZero(), r.out+r.err)
+		Expect(get(ctx, g).Object["status"]).To(HaveKeyWithValue("number", BeEquivalentTo(1)))
 	})
 
 	It("tells admission's value from one's own", func(ctx SpecContext) {

@@ -71,7 +71,7 @@ var _ = Describe("an exact apply", func() {
 		Expect(exactly(ctx, a, sized(name, 2), live).Outcome).To(Equal(ssa.Applied))
 		Expect(wire.requests()).To(HaveLen(1))
 		live = fetchThing(ctx, name)
-		Expect(string(live.GetManagedFields()[0].FieldsV1.GetRawString())).NotTo(ContainSubstring("resourceVersion"))
+		Expect(live.GetManagedFields()[0].FieldsV1.GetRawString()).NotTo(ContainSubstring("resourceVersion"))
 		for _, fresh := range []*ssa.Applier{a, newApplier(clock)} {
 			Expect(exactly(ctx, fresh, sized(name, 2), live).Outcome).To(Equal(ssa.Unchanged))
 		}
