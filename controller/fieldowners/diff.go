@@ -52,7 +52,8 @@ func collect(moves map[string]*Move, entries, reference []Entry, add func(*Move,
 	}
 }
 
-// Join lists owners in words, separated by commas; "an unknown writer" when there are none.
+// Join lists owners in words, sorted and separated by commas; "an unknown writer" when there are none. Who has the same words as
+// another one is named once.
 func Join(owners []Owner) string {
 	if len(owners) == 0 {
 		return "an unknown writer"
@@ -61,5 +62,6 @@ func Join(owners []Owner) string {
 	for i, o := range owners {
 		words[i] = o.String()
 	}
-	return strings.Join(words, ", ")
+	slices.Sort(words)
+	return strings.Join(slices.Compact(words), ", ")
 }

@@ -86,5 +86,5 @@ func ExampleTyped() {
 
 func ExampleJoin() {
 	fmt.Println(fieldowners.Join([]fieldowners.Owner{{Manager: "helm"}, {Manager: "argocd", Subresource: "status"}}))
-	// Output: "helm", "argocd" (status)
+	// Output: "argocd" (status), "helm"
 }

@@ -64,16 +64,19 @@ var _ = Describe("conflicts", func() {
 		update(ctx, "op", g, `{"status":{"text":"one","number":1}}`, "status")
 		svc := mustApply(ctx, "mesh", ns, `{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {selector: {a: b}, ports: [{name: x, port: 53, protocol: UDP}]}}`)
 		Expect(svc.GetName()).To(Equal("s"))
+		const twice = `env: [{name: E, value: a}, {name: E, value: b}, {name: F, value: c}]`
+		kubectl(ctx, "create", "-n", ns, "-f", file(strings.Replace(deployment("dup", "nginx:1", 1, "x"), "env: [{name: E, value: x}]", twice, 1)))
 		schema := file(kubectl(ctx, "get", "--raw", "/openapi/v3/apis/test.quell.dev/v1"))
 		for name, manifest := range map[string]string{
-			"nothing":                 deployment("web", "nginx:1", 3, "x"),
-			"many fields":             deployment("web", "nginx:2", 7, "v"),
-			"an update":               `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {revisionHistoryLimit: 5, selector: {matchLabels: {app: web}}}}`,
-			"an atomic map":           `{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {selector: {c: d}}}`,
-			"an item of a map list":   `{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {ports: [{name: v, port: 53, protocol: UDP}, {name: z, port: 1}]}}`,
-			"a custom resource":       strings.ReplaceAll(gadget, "one", "two"),
-			"order of an atomic list": `{apiVersion: test.quell.dev/v1, kind: Gadget, metadata: {name: g}, spec: {order: [b, a], tags: [z]}}`,
-			"an object to come":       `{apiVersion: v1, kind: ConfigMap, metadata: {name: new}, data: {a: b}}`,
+			"nothing":                   deployment("web", "nginx:1", 3, "x"),
+			"many fields":               deployment("web", "nginx:2", 7, "v"),
+			"an update":                 `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {revisionHistoryLimit: 5, selector: {matchLabels: {app: web}}}}`,
+			"an atomic map":             `{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {selector: {c: d}}}`,
+			"an item of a map list":     `{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {ports: [{name: v, port: 53, protocol: UDP}, {name: z, port: 1}]}}`,
+			"a custom resource":         strings.ReplaceAll(gadget, "one", "two"),
+			"order of an atomic list":   `{apiVersion: test.quell.dev/v1, kind: Gadget, metadata: {name: g}, spec: {order: [b, a], tags: [z]}}`,
+			"an item beside duplicates": `{apiVersion: apps/v1, kind: Deployment, metadata: {name: dup}, spec: {template: {spec: {containers: [{name: web, env: [{name: F, value: d}]}]}}}}`,
+			"an object to come":         `{apiVersion: v1, kind: ConfigMap, metadata: {name: new}, data: {a: b}}`,
 		} {
 			manager := "me"
 			path := file(manifest)

@@ -1,14 +1,18 @@
 package kubectlquell_test
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -36,84 +40,114 @@ func gadget(content string) string {
 	return `{apiVersion: test.quell.dev/v1, kind: Gadget, metadata: {name: g}, ` + content + `}`
 }
 
-var _ = DescribeTable("noop says what the apply then does", func(ctx SpecContext, h hazard) {
-	ns := namespace(ctx)
-	if h.again == "" {
-		h.again = h.first
+// prepared is what stands in the cluster for a hazard.
+type prepared struct {
+	ns   string
+	last *unstructured.Unstructured
+}
+
+func (h hazard) subresources() []string {
+	if h.subresource == "" {
+		return nil
 	}
-	var sub []string
+	return []string{h.subresource}
+}
+
+func (h hazard) prepare(ctx context.Context) prepared {
+	GinkgoHelper()
+	ns := namespace(ctx)
 	if h.subresource != "" {
-		sub = []string{h.subresource}
 		mustApply(ctx, "creator", ns, gadget(`spec: {text: x}`))
 	}
-	last := mustApply(ctx, "op", ns, h.first, sub...)
+	last := mustApply(ctx, "op", ns, h.first, h.subresources()...)
 	if h.between != nil {
 		h.between(ctx, ns)
 	}
-	nextSecond(ctx, time.Now()) // managedFields tell times by the second
-	r := quell(ctx, "noop", "-f", file(h.again), "-n", ns, "--field-manager", "op", "--subresource", h.subresource, "--force-conflicts", "-o", "json")
+	return prepared{ns, last}
+}
+
+func (h hazard) verify(ctx context.Context, p prepared) {
+	GinkgoHelper()
+	again := cmp.Or(h.again, h.first)
+	r := quell(ctx, "noop", "-f", file(again), "-n", p.ns, "--field-manager", "op", "--subresource", h.subresource, "--force-conflicts", "-o", "json")
 	var report struct{ Items []verdict }
 	decode(r.out, &report)
 	Expect(report.Items).To(HaveLen(1), r.err)
 	Expect(report.Items[0].Findings).To(ConsistOf(h.findings), r.err)
 	Expect(report.Items[0].Remarks).To(ConsistOf(h.remarks), r.err)
-	before := get(ctx, last).GetResourceVersion()
-	after := mustApply(ctx, "op", ns, h.again, sub...).GetResourceVersion()
+	before := get(ctx, p.last).GetResourceVersion()
+	after := mustApply(ctx, "op", p.ns, again, h.subresources()...).GetResourceVersion()
 	if report.Items[0].Noop {
 		Expect(after).To(Equal(before), "the real apply writes nothing")
 	} else {
 		Expect(after).NotTo(Equal(before), "the real apply writes")
 	}
 	Expect(r.code).To(Equal(map[bool]int{true: 0, false: 1}[report.Items[0].Noop]))
-},
-	Entry("the same again", hazard{first: gadget(`spec: {text: x, number: 1, tags: [b, a], order: [b, a], parts: [{name: p}], filled: {a: x}}`)}),
-	Entry("a Deployment with defaults and another writer", hazard{
+}
+
+// All hazards are prepared first: managedFields tell times by the second, so that each alone would wait for the next one.
+var _ = Describe("noop says what the apply then does", Ordered, ContinueOnFailure, func() {
+	ready := map[string]prepared{}
+	BeforeAll(func(ctx SpecContext) {
+		for name, h := range hazards {
+			ready[name] = h.prepare(ctx)
+		}
+		nextSecond(ctx, time.Now())
+	})
+	for _, name := range slices.Sorted(maps.Keys(hazards)) {
+		It(name, func(ctx SpecContext) { hazards[name].verify(ctx, ready[name]) })
+	}
+})
+
+var hazards = map[string]hazard{
+	"the same again": {first: gadget(`spec: {text: x, number: 1, tags: [b, a], order: [b, a], parts: [{name: p}], filled: {a: x}}`)},
+	"a Deployment with defaults and another writer": {
 		first: deployment("web", "nginx:1", 1, "x"),
 		between: func(ctx context.Context, ns string) {
 			kubectl(ctx, "rollout", "status", "deployment/web", "-n", ns, "--timeout=60s")
 		},
-	}),
-	Entry("another value", hazard{
+	},
+	"another value": {
 		first: gadget(`spec: {text: x}`), again: gadget(`spec: {text: v}`), findings: []finding{{".spec.text", "Changed"}},
-	}),
-	Entry("a field more and a field less", hazard{
+	},
+	"a field more and a field less": {
 		first: gadget(`spec: {text: x}`), again: gadget(`spec: {number: 1}`),
 		findings: []finding{{".spec.text", "Removed"}, {".spec.number", "Added"}},
-	}),
-	Entry("content that pruning drops", hazard{
+	},
+	"content that pruning drops": {
 		first: gadget(`spec: {embedded: {metadata: {labels: {a: b}}}}`), findings: []finding{{".spec.embedded.metadata.labels.a", "Pruned"}},
-	}),
-	Entry("content that pruning drops from the status", hazard{
+	},
+	"content that pruning drops from the status": {
 		first: gadget(`status: {embedded: {metadata: {labels: {a: b}}}}`), subresource: "status",
 		findings: []finding{{".status.embedded.metadata.labels.a", "Pruned"}},
-	}),
-	Entry("an atomic list in another order", hazard{
+	},
+	"an atomic list in another order": {
 		first: gadget(`spec: {order: [a, b]}`), again: gadget(`spec: {order: [b, a]}`), findings: []finding{{".spec.order", "Reordered"}},
-	}),
-	Entry("a set in another order", hazard{
+	},
+	"a set in another order": {
 		first: gadget(`spec: {tags: [a, b]}`), again: gadget(`spec: {tags: [b, a]}`), findings: []finding{{".spec.tags", "Reordered"}},
-	}),
-	Entry("a map list in another order", hazard{
+	},
+	"a map list in another order": {
 		first: gadget(`spec: {parts: [{name: a}, {name: b}]}`), again: gadget(`spec: {parts: [{name: b}, {name: a}]}`),
 		findings: []finding{{".spec.parts", "Reordered"}},
-	}),
-	Entry("a quantity in another form", hazard{
+	},
+	"a quantity in another form": {
 		first:   `{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 1000m}}}]}}`,
 		remarks: []finding{{`.spec.containers[name="c"].resources.requests.cpu`, "Normalised"}},
-	}),
-	Entry("an empty value, which the API server leaves out", hazard{
+	},
+	"an empty value, which the API server leaves out": {
 		first:   `{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i, env: [{name: E, value: ""}]}]}}`,
 		remarks: []finding{{`.spec.containers[name="c"].env[name="E"].value`, "Normalised"}},
-	}),
-	Entry("a null that the schema allows", hazard{first: gadget(`spec: {nothing: null, text: x}`)}),
-	Entry("an empty status after one with content", hazard{
+	},
+	"a null that the schema allows": {first: gadget(`spec: {nothing: null, text: x}`)},
+	"an empty status after one with content": {
 		first: gadget(`status: {text: x}`), again: gadget(`status: {}`), subresource: "status",
 		between: func(ctx context.Context, ns string) {
 			mustApply(ctx, "rival", ns, gadget(`status: {number: 1}`), "status")
 		},
 		findings: []finding{{".status.text", "Removed"}}, remarks: []finding{{".status", "Defaulted"}},
-	}),
-	Entry("templates in an atomic list that are filled in", hazard{
+	},
+	"templates in an atomic list that are filled in": {
 		first: `
 apiVersion: apps/v1
 kind: StatefulSet
@@ -128,38 +162,46 @@ spec:
 			kubectl(ctx, "wait", "statefulset/s", "-n", ns, "--for=jsonpath={.status.observedGeneration}=1", "--timeout=60s")
 		},
 		remarks: []finding{{".spec.volumeClaimTemplates", "Defaulted"}},
-	}),
-	Entry("an empty map that is filled in", hazard{
+	},
+	"an empty map that is filled in": {
 		first:   gadget(`spec: {filled: {}}`),
 		remarks: []finding{{".spec.filled", "Defaulted"}},
-	}),
-	Entry("status in an apply of the object itself", hazard{
+	},
+	"status in an apply of the object itself": {
 		first: gadget(`spec: {text: x}`), again: gadget(`spec: {text: x}, status: {text: v}`), remarks: []finding{{".status.text", "Ignored"}},
-	}),
-	Entry("labels in an apply of the status", hazard{
+	},
+	"labels in an apply of the status": {
 		first: gadget(`status: {text: x}`), again: `{apiVersion: test.quell.dev/v1, kind: Gadget, metadata: {name: g, labels: {a: b}}, status: {text: x}}`,
 		subresource: "status", remarks: []finding{{".metadata.labels.a", "Ignored"}},
-	}),
-	Entry("another API version", hazard{
+	},
+	"the texts of a Secret": {
+		first:   `{apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {p: x}}`,
+		remarks: []finding{{".stringData.p", "Normalised"}},
+	},
+	"another text of a Secret": {
+		first: `{apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {p: x}}`, again: `{apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {p: z}}`,
+		findings: []finding{{".data.p", "Changed"}}, remarks: []finding{{".stringData.p", "Normalised"}},
+	},
+	"another API version": {
 		first: gadget(`spec: {text: x}`), again: `{apiVersion: test.quell.dev/v1beta1, kind: Gadget, metadata: {name: g}, spec: {text: x}}`,
 		findings: []finding{{"", "APIVersion"}},
-	}),
-	Entry("a value that another manager took", hazard{
+	},
+	"a value that another manager took": {
 		first: gadget(`spec: {text: x, number: 1}`), findings: []finding{{".spec.text", "Changed"}},
 		between: func(ctx context.Context, ns string) { mustApply(ctx, "rival", ns, gadget(`spec: {text: v}`)) },
-	}),
-	Entry("a value that another manager took and gave back", hazard{
+	},
+	"a value that another manager took and gave back": {
 		first: gadget(`spec: {text: x, number: 1}`), findings: []finding{{".spec.text", "NewlyOwned"}},
 		between: func(ctx context.Context, ns string) {
 			mustApply(ctx, "rival", ns, gadget(`spec: {text: v}`))
 			mustApply(ctx, "rival", ns, gadget(`spec: {text: x}`))
 		},
-	}),
-	Entry("a field less that somebody else owns too", hazard{
+	},
+	"a field less that somebody else owns too": {
 		first: gadget(`spec: {text: x, number: 1}`), again: gadget(`spec: {text: x}`), findings: []finding{{".spec.number", "Released"}},
 		between: func(ctx context.Context, ns string) { mustApply(ctx, "rival", ns, gadget(`spec: {number: 1}`)) },
-	}),
-)
+	},
+}
 
 var _ = Describe("noop", func() {
 	It("tells of an object to come and of conflicts", func(ctx SpecContext) {

@@ -68,6 +68,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		_, err := apply(ctx, "first", "default", gadget(`spec: {}`), true)
 		return err
 	}).Should(Succeed())
+	Eventually(func() int { // and its schema is published later still
+		return execute(ctx, bin, cluster.Kubeconfig(), "", cluster.Kubectl(), "get", "--raw", "/openapi/v3/apis/test.quell.dev/v1").code
+	}).Should(BeZero())
 }, NodeTimeout(20*time.Minute)) // the first start builds Kubernetes
 
 // result of one run of a program.

@@ -2,6 +2,7 @@ package command
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -27,7 +28,8 @@ func TestUsageErrors(t *testing.T) {
 		"noop -f x -o wide", "transfer x", "transfer x --from a", "transfer --from a --to b", "transfer x --from a --to b --operation X",
 		"transfer x --from a --to b --path [", "transfer x --from a --to b --dry-run=client", "release x", "release x --manager a --path ..",
 		"restore", "restore a b", "restore a --dry-run=x", "diff-owners", "diff-owners x", "diff-owners -f x --watch", "diff-owners x --watch",
-		"version x",
+		"version x", "managers x --fix --pairs", "managers x --fix -o json", "managers -f x --fix", "managers x --dry-run=x",
+		"transfer x --from a --to \x01", "noop -f x --field-manager \x01",
 	} {
 		t.Run(line, func(t *testing.T) {
 			r := run(t, "", strings.Fields(line)...)
@@ -42,13 +44,14 @@ func TestUsageErrors(t *testing.T) {
 }
 
 func TestFailuresOfInput(t *testing.T) {
-	broken := filepath.Join(t.TempDir(), "broken.yaml")
-	if err := os.WriteFile(broken, []byte("a: [\n"), 0o600); err != nil {
+	broken, empty := filepath.Join(t.TempDir(), "broken.yaml"), filepath.Join(t.TempDir(), "empty.yaml")
+	if err := errors.Join(os.WriteFile(broken, []byte("a: [\n"), 0o600), os.WriteFile(empty, []byte("---\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	for _, line := range []string{
 		"blame -f no-such-file", "blame -f " + broken, "managers -f " + broken, "restore no-such-file", "restore " + hpa, "diff-owners -f " + broken,
-		"conflicts -f " + hpa + " --offline --live no-such-file", "blame deployment/web", "noop -f " + hpa,
+		"conflicts -f " + hpa + " --offline --live no-such-file", "conflicts -f " + empty + " --offline --live " + hpa,
+		"conflicts -f " + hpa + " --offline --live " + empty, "blame deployment/web", "noop -f " + hpa,
 	} {
 		t.Run(line, func(t *testing.T) {
 			if r := run(t, "", strings.Fields(line)...); r.code != frame.Failure || !strings.HasPrefix(r.err, "error: ") {
@@ -182,6 +185,24 @@ func TestStandardInputIsReadWhenAsked(t *testing.T) {
 	once := run(t, "", "blame", "-f", hpa, "--time", "none")
 	if r.code != 0 || r.out != once.out+"---\n"+once.out {
 		t.Errorf("exit code %d: %s\n%s", r.code, r.err, r.out)
+	}
+}
+
+func TestInputWithoutObjects(t *testing.T) {
+	if r := run(t, "", "blame", "-f", "-"); r.code != 0 || r.out != "" || r.err != "no objects found\n" {
+		t.Errorf("exit code %d: %s%s", r.code, r.out, r.err)
+	}
+}
+
+func TestOfflineConflictsWithoutManagedFields(t *testing.T) {
+	document := `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"a.b": "%s"}}`
+	live := filepath.Join(t.TempDir(), "live.json")
+	if err := os.WriteFile(live, fmt.Appendf(nil, document, "theirs"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, fmt.Sprintf(document, "mine"), "conflicts", "-f", "-", "--offline", "--live", live)
+	if r.code != frame.Findings || !strings.Contains(r.out, `.data["a.b"]   "mine"   "theirs"   before-first-apply (Update)`) {
+		t.Errorf("exit code %d: %s%s", r.code, r.out, r.err)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/show"
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/transitions"
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
@@ -80,6 +81,9 @@ func Execute(ctx context.Context, streams genericiooptions.IOStreams, version st
 	code := frame.Code(err)
 	if code > frame.Findings {
 		fmt.Fprintln(f.ErrOut, "error: "+strings.TrimSpace(show.EscapeLines(err.Error())))
+	}
+	if net.IsConnectionRefused(err) {
+		fmt.Fprintln(f.ErrOut, "is the cluster running, and is it the one that you mean? see --kubeconfig, --context and 'kubectl config view'")
 	}
 	if code == frame.Usage {
 		fmt.Fprintf(f.ErrOut, "see '%s --help'\n", cmd.CommandPath())

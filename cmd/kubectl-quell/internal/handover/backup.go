@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/show"
 	"github.com/hduolab/quell/controller/fieldowners"
@@ -77,38 +78,47 @@ func (i BackupItem) object() *unstructured.Unstructured {
 var (
 	errReplaced = errors.New("it was deleted and created anew since the backup")
 	errMoved    = errors.New("what was handed over has moved on since the backup, so it cannot be put back")
+	errAsBefore = errors.New("it is as it was before the backup")
 )
 
 // restored is the rule that puts back what was changed. Entries of others stay as they are now; one that was changed must be as
-// it was left.
+// it was left. It is errAsBefore when nothing is left to do, because the change or a restore before this one failed half-way.
 func (i BackupItem) restored(live *unstructured.Unstructured) ([]metav1.ManagedFieldsEntry, error) {
 	if string(live.GetUID()) != i.Object.UID {
 		return nil, errReplaced
 	}
 	current := live.GetManagedFields()
+	changed := i.changed()
+	moved := func(to []metav1.ManagedFieldsEntry) int {
+		return slices.IndexFunc(changed, func(e metav1.ManagedFieldsEntry) bool { return !isSame(find(current, e), find(to, e)) })
+	}
+	if moved(i.Before) < 0 {
+		return nil, errAsBefore
+	}
+	if at := moved(i.After); at >= 0 {
+		return nil, fmt.Errorf("%s: %w", fieldowners.OwnerOf(&changed[at]), errMoved)
+	}
 	entries := []metav1.ManagedFieldsEntry{}
 	for _, e := range current {
-		before, after := find(i.Before, e), find(i.After, e)
-		switch {
-		case isSame(before, after): // it was never touched
+		if find(changed, e) == nil {
 			entries = append(entries, e)
-		case !isSame(&e, after):
-			return nil, fmt.Errorf("%s: %w", fieldowners.OwnerOf(&e), errMoved)
-		case before != nil:
+		} else if before := find(i.Before, e); before != nil {
 			entries = append(entries, *before)
 		}
 	}
-	for _, a := range i.After {
-		if find(current, a) == nil && !isSame(find(i.Before, a), &a) {
-			return nil, fmt.Errorf("%s: %w", fieldowners.OwnerOf(&a), errMoved)
-		}
-	}
 	for _, b := range i.Before {
-		if find(current, b) == nil && find(i.After, b) == nil {
+		if find(changed, b) != nil && find(current, b) == nil {
 			entries = append(entries, b)
 		}
 	}
 	return entries, nil
+}
+
+// changed are the entries of those whose fields the backup's command changed, before it or else after it.
+func (i BackupItem) changed() []metav1.ManagedFieldsEntry {
+	return slices.DeleteFunc(slices.Concat(i.Before, i.After), func(e metav1.ManagedFieldsEntry) bool {
+		return isSame(find(i.Before, e), find(i.After, e))
+	})
 }
 
 func find(entries []metav1.ManagedFieldsEntry, like metav1.ManagedFieldsEntry) *metav1.ManagedFieldsEntry {

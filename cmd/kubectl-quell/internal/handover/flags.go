@@ -7,37 +7,68 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hduolab/quell/cmd/kubectl-quell/internal/cluster"
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/frame"
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/show"
+	"github.com/hduolab/quell/controller/fieldowners"
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// writeFlags are common to the commands that write.
-type writeFlags struct {
+// Flags are common to the commands that write.
+type Flags struct {
 	dryRun string
 	yes    bool
 	backup string
 }
 
-func (fl *writeFlags) addFlags(cmd *cobra.Command) {
+// AddFlags adds --dry-run and --yes to a command.
+func (fl *Flags) AddFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&fl.dryRun, "dry-run", "none", "server has the API server check the change and store nothing; none makes it")
 	cmd.Flags().BoolVarP(&fl.yes, "yes", "y", false, "do not ask")
 }
 
-func (fl *writeFlags) addBackup(cmd *cobra.Command) {
+// AddBackup adds --backup to a command.
+func (fl *Flags) AddBackup(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&fl.backup, "backup", "", "file to write what was there before to, for 'kubectl quell restore' (default quell-backup-TIME.yaml)")
 }
 
-func (fl *writeFlags) validate() error {
+// Validate judges the flags.
+func (fl *Flags) Validate() error {
 	if fl.dryRun != "none" && fl.dryRun != "server" {
 		return fmt.Errorf("--dry-run must be none or server, is %q", fl.dryRun)
 	}
 	return nil
 }
 
+// HandOver shows what is handed over in the objects of a selection, asks, writes a backup, and does it. Objects with nothing to
+// hand over are left aside; without any other the error is fieldowners.ErrNothing.
+func (fl *Flags) HandOver(f *frame.Frame, selection *cluster.Selection, args []string, choose func(cluster.Object) fieldowners.Handover) error {
+	var changes []*change
+	err := selection.Visit(f, args, func(object cluster.Object) error {
+		handover := choose(object)
+		c, err := newChange(object, func(u *unstructured.Unstructured) ([]metav1.ManagedFieldsEntry, error) {
+			return handover.Apply(u.GetManagedFields())
+		})
+		if errors.Is(err, fieldowners.ErrNothing) {
+			return nil
+		}
+		changes = append(changes, c)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if len(changes) == 0 {
+		return fieldowners.ErrNothing
+	}
+	return writer{fl, f, true}.write(changes)
+}
+
 // writer shows changes, asks, and makes them.
 type writer struct {
-	*writeFlags
+	*Flags
 	frame *frame.Frame
 	// keepsBackup says whether a backup is written first.
 	keepsBackup bool
@@ -92,7 +123,7 @@ func (w writer) ask(n int) (bool, error) {
 	}
 	fmt.Fprintf(w.frame.ErrOut, "change the owners of %s? [y/N] ", show.Count(n, "object"))
 	answer, err := bufio.NewReader(w.frame.In).ReadString('\n')
-	if err != nil {
+	if err != nil && answer == "" {
 		return false, frame.UsageError{Err: errors.New("nobody answers: say --yes, or --dry-run=server")}
 	}
 	if slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(answer))) {

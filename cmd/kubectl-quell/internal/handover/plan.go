@@ -72,15 +72,33 @@ func (c *change) run(dryRun bool) error {
 		if err != nil {
 			return err
 		}
-		_, refusal = cluster.JSONPatch(c.object.Info, patch, dryRun)
+		var result *unstructured.Unstructured
+		result, refusal = cluster.JSONPatch(c.object.Info, patch, dryRun)
+		if refusal == nil {
+			return c.check(result)
+		}
 		if !apierrors.IsConflict(refusal) && !apierrors.IsInvalid(refusal) { // invalid is what a failed test of the uid is, too
 			return refusal
 		}
+		version := c.object.GetResourceVersion()
 		if err := c.renew(); err != nil {
 			return err
 		}
+		if c.object.GetResourceVersion() == version { // it is the patch itself that is refused
+			return refusal
+		}
 	}
 	return fmt.Errorf("patch managedFields, %d times: %w", attempts, refusal)
+}
+
+// check compares what the API server made of the patch with what was meant. It drops entries in versions that it does not
+// serve, and admission may write on the way.
+func (c *change) check(result *unstructured.Unstructured) error {
+	moves := fieldowners.Diff(fieldowners.Parse(c.after), fieldowners.Parse(result.GetManagedFields()))
+	if len(moves) == 0 {
+		return nil
+	}
+	return fmt.Errorf("the API server made other owners of it than was meant, of %s for one: see 'kubectl quell managers'", fieldowners.FormatPath(moves[0].Path))
 }
 
 func (c *change) renew() error {

@@ -13,26 +13,26 @@ import (
 
 // NewRestore makes the command that puts a backup back.
 func NewRestore(f *frame.Frame) *cobra.Command {
-	fl := &writeFlags{}
+	fl := &Flags{}
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Put back the owners that transfer or release has changed",
 		Long: `Put back managedFields from the backup file of 'kubectl quell transfer' or 'kubectl quell release'. Entries of other
 managers stay as they are now. When an entry that was changed has changed again since, or the object is another one of the
-same name, it is refused.`,
+same name, it is refused, and the other objects of the backup are restored all the same.`,
 		Example: `  kubectl quell restore quell-backup-20260102T150405.000Z.yaml`,
 	}
-	fl.addFlags(cmd)
+	fl.AddFlags(cmd)
 	cmd.RunE = f.Run(func(args []string) error {
 		if len(args) != 1 {
 			return errors.New("name one backup file")
 		}
-		return fl.validate()
+		return fl.Validate()
 	}, func(_ *cobra.Command, args []string) error { return restore(f, fl, args[0]) })
 	return cmd
 }
 
-func restore(f *frame.Frame, fl *writeFlags, path string) error {
+func restore(f *frame.Frame, fl *Flags, path string) error {
 	backup, err := readBackup(path)
 	if err != nil {
 		return err
@@ -45,22 +45,29 @@ func restore(f *frame.Frame, fl *writeFlags, path string) error {
 		objects = append(objects, o)
 	}
 	var changes []*change
-	err = cluster.Find(f, objects, func(o cluster.Object) error {
-		item := items[show.RefOf(o.Unstructured)]
-		live, err := cluster.Get(o.Info, "")
-		if err != nil {
-			return fmt.Errorf("read %s: %w", cluster.Ref(o.Unstructured), err)
+	failed := cluster.Find(f, objects, func(o cluster.Object) error {
+		c, err := items[show.RefOf(o.Unstructured)].restoration(o)
+		if errors.Is(err, errAsBefore) {
+			fmt.Fprintln(f.ErrOut, err)
+			return nil
 		}
-		o.Unstructured = live
-		c, err := newChange(o, item.restored)
-		if err != nil {
-			return err
+		if err == nil {
+			changes = append(changes, c)
 		}
-		changes = append(changes, c)
-		return nil
-	})
-	if err != nil {
 		return err
+	})
+	if len(changes) == 0 {
+		return failed
 	}
-	return writer{fl, f, false}.write(changes)
+	return errors.Join(failed, writer{fl, f, false}.write(changes))
+}
+
+// restoration is the change that puts an object's owners back, as it stands in the cluster.
+func (i BackupItem) restoration(o cluster.Object) (*change, error) {
+	live, err := cluster.Get(o.Info, "")
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", cluster.Ref(o.Unstructured), err)
+	}
+	o.Unstructured = live
+	return newChange(o, i.restored)
 }

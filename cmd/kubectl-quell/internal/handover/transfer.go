@@ -9,13 +9,11 @@ import (
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/frame"
 	"github.com/hduolab/quell/controller/fieldowners"
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 type flags struct {
-	writeFlags
+	Flags
 	selection    cluster.Selection
 	from         []string
 	to           string
@@ -62,7 +60,7 @@ The difference is shown first, and a backup file is written, which 'kubectl quel
 		if len(fl.from) == 0 || fl.to == "" {
 			return errors.New("--from and --to are needed: see 'kubectl quell managers' for names")
 		}
-		return fl.validate(args)
+		return errors.Join(frame.CheckManager("--to", fl.to), fl.validate(args))
 	}, fl.run(f))
 	return cmd
 }
@@ -75,6 +73,8 @@ func NewRelease(f *frame.Frame) *cobra.Command {
 		Short: "Take fields away from a field manager, without changing a value",
 		Long: `Take all or some fields away from field managers. Values do not change; only managedFields are patched, guarded by
 the object's uid and resourceVersion. A field that nobody owns any more stays as it is, until somebody applies it.
+An object that loses its last entry has no managedFields any more, which the first apply after that makes up for: all that
+it does not send then belongs to before-first-apply.
 
 The difference is shown first, and a backup file is written, which 'kubectl quell restore' puts back.`,
 		Example: `  # A tool that is gone for good
@@ -101,8 +101,8 @@ The difference is shown first, and a backup file is written, which 'kubectl quel
 func (fl *flags) finish(f *frame.Frame, cmd *cobra.Command) {
 	cmd.ValidArgsFunction = cluster.CompleteTypes(f)
 	fl.selection.AddSelectors(cmd)
-	fl.addFlags(cmd)
-	fl.addBackup(cmd)
+	fl.AddFlags(cmd)
+	fl.AddBackup(cmd)
 	cmd.Flags().StringArrayVar(&fl.paths, "path", nil, "only this field and what is below, repeatable; for example --path .spec.replicas")
 	cmd.Flags().StringVar(&fl.operation, "operation", "", "only entries of this operation: Apply or Update")
 	cmd.Flags().StringArrayVar(&fl.subresources, "subresource", nil, `only entries of this subresource, repeatable; "" is the object itself`)
@@ -116,7 +116,7 @@ func (fl *flags) validate(args []string) error {
 	if _, err := parsePaths(fl.paths); err != nil {
 		return err
 	}
-	return errors.Join(fl.writeFlags.validate(), fl.selection.Validate(args))
+	return errors.Join(fl.Flags.Validate(), fl.selection.Validate(args))
 }
 
 func parsePaths(texts []string) ([]fieldpath.Path, error) {
@@ -142,28 +142,9 @@ func (fl *flags) run(f *frame.Frame) func(*cobra.Command, []string) error {
 }
 
 func (o options) run() error {
-	handover := fieldowners.Handover{From: o.isFrom, Paths: o.paths, To: o.to}
-	rule := func(u *unstructured.Unstructured) ([]metav1.ManagedFieldsEntry, error) {
-		return handover.Apply(u.GetManagedFields())
-	}
-	var changes []*change
-	err := o.selection.Visit(o.frame, o.args, func(object cluster.Object) error {
-		c, err := newChange(object, rule)
-		if errors.Is(err, fieldowners.ErrNothing) && !cluster.Named(o.args) {
-			return nil
-		}
-		if err == nil {
-			changes = append(changes, c)
-		}
-		return err
+	return o.HandOver(o.frame, &o.selection, o.args, func(cluster.Object) fieldowners.Handover {
+		return fieldowners.Handover{From: o.isFrom, Paths: o.paths, To: o.to}
 	})
-	if err != nil {
-		return err
-	}
-	if len(changes) == 0 {
-		return fieldowners.ErrNothing
-	}
-	return writer{&o.writeFlags, o.frame, true}.write(changes)
 }
 
 func (o options) isFrom(owner fieldowners.Owner) bool {

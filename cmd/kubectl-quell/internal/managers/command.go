@@ -7,7 +7,9 @@ import (
 
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/cluster"
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/frame"
+	"github.com/hduolab/quell/cmd/kubectl-quell/internal/handover"
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/show"
+	"github.com/hduolab/quell/controller/fieldowners"
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,8 +21,10 @@ import (
 type flags struct {
 	selection cluster.Selection
 	output    *show.Output
+	writing   handover.Flags
 	times     string
 	pairs     bool
+	fix       bool
 }
 
 type options struct {
@@ -41,7 +45,12 @@ with the command that mends them. For types: a summary for each field manager ov
 page at a time.
 
 --pairs lists which two managers own the same field: in one object they share it; in different ones, each beside the
-other, they could fight over it as soon as both want it.`,
+other, they could fight over it as soon as both want it.
+
+--fix takes away the entries in API versions that are not served any more, of which one is enough to have every apply to
+its object fail. Values do not change. As with 'kubectl quell release', the difference is shown first, only managedFields
+are patched, guarded by the object's uid and resourceVersion, and a backup is written, which 'kubectl quell restore' can
+put back once the version is served again.`,
 		Example: `  # Who manages a Deployment, and is it in order
   kubectl quell managers deployment/web
 
@@ -50,6 +59,9 @@ other, they could fight over it as soon as both want it.`,
 
   # Who meets whom in which fields
   kubectl quell managers deployments -A --pairs
+
+  # A version of a custom resource was dropped, and applies fail since
+  kubectl quell managers widgets.example.com -A --fix
 
   # The same for a script
   kubectl quell managers deployments -A -o json`,
@@ -61,6 +73,9 @@ other, they could fight over it as soon as both want it.`,
 	fl.output.AddFlags(cmd)
 	cmd.Flags().StringVar(&fl.times, "time", string(show.Relative), "when a manager last wrote: relative or absolute")
 	cmd.Flags().BoolVar(&fl.pairs, "pairs", false, "list the pairs of managers that own the same fields")
+	cmd.Flags().BoolVar(&fl.fix, "fix", false, "take away the entries in API versions that are not served any more")
+	fl.writing.AddFlags(cmd)
+	fl.writing.AddBackup(cmd)
 	return cmd
 }
 
@@ -71,16 +86,21 @@ func (fl *flags) validate(args []string) error {
 	if err := fl.output.Validate(); err != nil {
 		return err
 	}
-	return fl.selection.Validate(args)
+	if fl.fix && (fl.pairs || fl.output.Format != "" || fl.selection.FromFiles()) {
+		return errors.New("--fix changes objects in the cluster, so it goes without --pairs, -o and -f")
+	}
+	return errors.Join(fl.writing.Validate(), fl.selection.Validate(args))
 }
 
 func (fl *flags) toOptions(f *frame.Frame, args []string) options {
-	fl.selection.MetadataOnly = !fl.selection.FromFiles()
+	fl.selection.MetadataOnly = !fl.selection.FromFiles() && !fl.fix
 	return options{flags: fl, frame: f, args: args, served: map[schema.GroupVersionKind]bool{}}
 }
 
 func (o options) run() error {
 	switch {
+	case o.fix:
+		return o.runFix()
 	case o.pairs:
 		return o.runPairs()
 	case o.selection.FromFiles() || cluster.Named(o.args):
@@ -105,6 +125,17 @@ func (o options) runEntries() error {
 		if failed := item.print(o.frame.Out, o.frame.Palette(), show.Times(o.times), o.frame.Now()); failed != nil {
 			return failed
 		}
+	}
+	return err
+}
+
+func (o options) runFix() error {
+	err := o.writing.HandOver(o.frame, &o.selection, o.args, func(object cluster.Object) fieldowners.Handover {
+		return fieldowners.Handover{From: func(owner fieldowners.Owner) bool { return !o.isServed(object, owner.APIVersion) }}
+	})
+	if errors.Is(err, fieldowners.ErrNothing) {
+		fmt.Fprintln(o.frame.Out, "nothing to mend: all entries are in versions that are served")
+		return nil
 	}
 	return err
 }
@@ -157,6 +188,9 @@ func (o options) visit(fn func(cluster.Object)) error {
 // isServed asks the API server's discovery once for each kind and version, past kubectl's cache, which may be hours old. In
 // doubt a version is served.
 func (o options) isServed(object cluster.Object, apiVersion string) bool {
+	if apiVersion == "" || apiVersion == object.GetAPIVersion() {
+		return true
+	}
 	gvk := schema.FromAPIVersionAndKind(apiVersion, object.GetKind())
 	served, known := o.served[gvk]
 	if !known {

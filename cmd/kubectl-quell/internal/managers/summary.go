@@ -94,6 +94,9 @@ func compareOwners(a, b show.Owner) int {
 }
 
 func (s Summary) print(out io.Writer, palette show.Palette, times show.Times, now time.Time) error {
+	if s.Objects == 0 {
+		return nil
+	}
 	var rows [][]string
 	for _, m := range s.Managers {
 		kinds := slices.Sorted(maps.Keys(m.Kinds))
@@ -106,6 +109,9 @@ func (s Summary) print(out io.Writer, palette show.Palette, times show.Times, no
 	}
 	for _, reason := range slices.Sorted(maps.Keys(s.Notes)) {
 		fmt.Fprintln(out, palette.Warn("note: "+show.Count(s.Notes[reason], "object")+" with "+reason))
+	}
+	if s.Notes[unserved] > 0 {
+		fmt.Fprintln(out, "      mend "+unserved+" with: kubectl quell managers TYPE --fix")
 	}
 	if len(s.Notes) > 0 {
 		fmt.Fprintln(out, "      name an object to read its notes: kubectl quell managers TYPE/NAME")

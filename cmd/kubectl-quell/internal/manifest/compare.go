@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"encoding/base64"
 	"reflect"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/cluster"
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/show"
 	"github.com/hduolab/quell/controller/fieldowners"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -200,7 +202,7 @@ func isPermuted(a, b *fieldowners.Node) bool {
 
 // causeOf tells why a value would change.
 func (c *comparison) causeOf(path fieldpath.Path) string {
-	sent, isSent := fieldowners.Value(c.sent.Object, path)
+	sent, isSent := c.sentAt(path)
 	live, isLive := fieldowners.Value(c.live.Object, path)
 	result, isResult := fieldowners.Value(c.result.Object, path)
 	switch {
@@ -222,6 +224,20 @@ func (c *comparison) causeOf(path fieldpath.Path) string {
 		return defaulted
 	}
 	return byServer
+}
+
+// sentAt is what was sent for a path. The API server writes a Secret's stringData into its data.
+func (c *comparison) sentAt(path fieldpath.Path) (any, bool) {
+	sent, found := fieldowners.Value(c.sent.Object, path)
+	if found || !isSecret(c.sent) || len(path) != 2 || *path[0].FieldName != "data" {
+		return sent, found
+	}
+	text, found, err := unstructured.NestedString(c.sent.Object, "stringData", *path[1].FieldName)
+	return base64.StdEncoding.EncodeToString([]byte(text)), found && err == nil
+}
+
+func isSecret(u *unstructured.Unstructured) bool {
+	return u.GroupVersionKind().GroupKind() == corev1.SchemeGroupVersion.WithKind("Secret").GroupKind()
 }
 
 func serverCause(sent, result any) string {
@@ -274,6 +290,8 @@ func (c *comparison) sentButChanged() {
 		switch {
 		case c.isIgnored(n.Path):
 			c.add(&c.remarks, n.Path, ignored)
+		case isSecret(c.sent) && *n.Path[0].FieldName == "stringData":
+			c.add(&c.remarks, n.Path, normalised)
 		case isEmpty(n.Value) && found:
 			c.add(&c.remarks, n.Path, defaulted)
 		case isZero(n.Value) && !found && !c.moved():
@@ -292,7 +310,7 @@ func (c *comparison) isIgnored(path fieldpath.Path) bool {
 	if c.apply.Subresource != "" {
 		return top != c.apply.Subresource
 	}
-	return top == "status" || top == "stringData" && c.sent.GetKind() == "Secret"
+	return top == "status"
 }
 
 // ownership finds what changes in managedFields alone.

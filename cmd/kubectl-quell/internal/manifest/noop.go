@@ -51,7 +51,10 @@ the times in managedFields counts: an apply that only claims a field is a write,
 
 Each path that keeps the apply from being a no-op is listed with its cause; remarks are paths which come back otherwise
 than they are sent without causing a write. For TYPE/NAME the manifest is the one that client-side kubectl apply
-remembers in the object. The exit code is 1 when an apply is not a no-op.`,
+remembers in the object. The exit code is 1 when an apply is not a no-op.
+
+What no dry run shows: after a custom resource got a new default or storage version, the next write of each object stores it
+anew, once, whatever it says.`,
 		Example: `  # Is the deployed state what the manifest says, in values and owners
   kubectl quell noop -f web.yaml --field-manager ci
 

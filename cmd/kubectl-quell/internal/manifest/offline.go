@@ -21,7 +21,7 @@ func (o *conflictOptions) readStored() error {
 	}
 	o.stored = map[show.ObjectRef]*unstructured.Unstructured{}
 	stored := cluster.Selection{Files: resource.FilenameOptions{Filenames: o.live}}
-	return stored.Visit(o.frame, nil, func(live cluster.Object) error {
+	return stored.Manifests(o.frame, true, func(live cluster.Object) error { // none at all is what a failed kubectl get leaves
 		o.stored[identity(live.Unstructured)] = live.Unstructured
 		return nil
 	})
