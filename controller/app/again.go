@@ -11,14 +11,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// isTentative reports whether a child's content must not be written on the word of the cache alone: it may take Pods away. An
-// autoscaler takes them away by its bounds, and by existing.
-func isTentative(kind string, seen observed) bool {
-	return !seen.sure && (kind == kindAutoscaler || kind == kindDeployment && replicas(seen).unsure)
+// isTentative reports whether a child must not be written on the word of the cache alone: it is to be deleted, or its content may
+// take Pods away. An autoscaler takes them away by its bounds, and by existing.
+func isTentative(k kind, seen observed) bool {
+	return !seen.sure && (!k.wanted(seen.app) || k.name == kindAutoscaler || k.name == kindDeployment && replicas(seen).unsure)
 }
-
-// isExact reports whether a child's content holds only for the live object that it was derived from.
-func isExact(kind string) bool { return kind == kindAutoscaler || kind == kindDeployment }
 
 // applyAgain decides about one child anew, from what it depends on as read past the cache. What became of it before stays when
 // nothing is to be applied any more.

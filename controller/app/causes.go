@@ -57,24 +57,23 @@ type diagnosis struct {
 }
 
 // symptoms find causes, the one that counts first: what keeps Pods from being made, then their containers, then from serving.
-var symptoms = []func(evidence) []diagnosis{refusedPods, badImages, badContainers, crashLoops, unscheduled, unmounted, notServing}
+var symptoms = []func(evidence) []*diagnosis{refusedPods, badImages, badContainers, crashLoops, unscheduled, unmounted, notServing}
 
 // diagnose tells why the rollout makes no progress, nil when the evidence does not. Of several causes of the same weight it is the
 // first by its words, since the names of Pods change.
 func (e evidence) diagnose() *diagnosis {
 	for _, find := range symptoms {
 		if causes := find(e); len(causes) > 0 {
-			first := slices.MinFunc(causes, func(a, b diagnosis) int {
+			return slices.MinFunc(causes, func(a, b *diagnosis) int {
 				return cmp.Or(cmp.Compare(a.reason, b.reason), cmp.Compare(a.message, b.message))
 			})
-			return &first
 		}
 	}
 	return nil
 }
 
-func because(reason, format string, args ...any) diagnosis {
-	return diagnosis{finding: *found(reason, format, args...)}
+func because(reason, format string, args ...any) *diagnosis {
+	return &diagnosis{finding: *found(reason, format, args...)}
 }
 
 // steady is the cause at this look after the one before: of a detail that was another before, nothing is said any more.
@@ -100,16 +99,14 @@ var (
 	}
 )
 
-func refusedPods(e evidence) []diagnosis {
-	for _, c := range e.deployment.Status.Conditions {
-		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
-			return []diagnosis{refusedFor(c.Message)}
-		}
+func refusedPods(e evidence) []*diagnosis {
+	if c := deploymentCondition(e.deployment, appsv1.DeploymentReplicaFailure); c != nil && c.Status == corev1.ConditionTrue {
+		return []*diagnosis{refusedFor(c.Message)}
 	}
 	return nil
 }
 
-func refusedFor(message string) diagnosis {
+func refusedFor(message string) *diagnosis {
 	if m := exceededQuota.FindStringSubmatch(message); m != nil {
 		return because(reasonQuota, "the Pods do not fit into ResourceQuota %q: it has not enough %s left", m[1], strings.Join(resourcesIn(m[2]), ", "))
 	}
@@ -169,28 +166,25 @@ func (m member) waitsFor(reasons ...string) bool {
 }
 
 // each collects what tell finds in the containers.
-func (e evidence) each(tell func(member) *diagnosis) []diagnosis {
-	var causes []diagnosis
+func (e evidence) each(tell func(member) *diagnosis) []*diagnosis {
+	var causes []*diagnosis
 	for _, m := range e.members() {
 		if c := tell(m); c != nil {
-			causes = append(causes, *c)
+			causes = append(causes, c)
 		}
 	}
 	return causes
 }
 
-func badImages(e evidence) []diagnosis {
+func badImages(e evidence) []*diagnosis {
 	return e.each(func(m member) *diagnosis {
-		var c diagnosis
 		switch {
 		case m.waitsFor("ErrImageNeverPull"):
-			c = because(reasonImagePull, "image %q of container %q is not on the node, and imagePullPolicy is Never", m.spec.Image, m.spec.Name)
+			return because(reasonImagePull, "image %q of container %q is not on the node, and imagePullPolicy is Never", m.spec.Image, m.spec.Name)
 		case m.waitsFor("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed"):
-			c = because(reasonImagePull, "image %q of container %q cannot be pulled: correct it, or name a Secret with the registry's credentials in spec.imagePullSecrets", m.spec.Image, m.spec.Name)
-		default:
-			return nil
+			return because(reasonImagePull, "image %q of container %q cannot be pulled: correct it, or name a Secret with the registry's credentials in spec.imagePullSecrets", m.spec.Image, m.spec.Name)
 		}
-		return &c
+		return nil
 	})
 }
 
@@ -201,13 +195,12 @@ var (
 	objectKinds   = map[string]string{"configmap": kindConfigMap, "secret": kindSecret, "persistentvolumeclaim": "PersistentVolumeClaim"}
 )
 
-func badContainers(e evidence) []diagnosis {
+func badContainers(e evidence) []*diagnosis {
 	return e.each(func(m member) *diagnosis {
 		if !m.waitsFor("CreateContainerConfigError", "CreateContainerError") {
 			return nil
 		}
-		c := because(reasonContainer, "container %q cannot be made: %s", m.spec.Name, containerFault(m.status.State.Waiting.Message))
-		return &c
+		return because(reasonContainer, "container %q cannot be made: %s", m.spec.Name, containerFault(m.status.State.Waiting.Message))
 	})
 }
 
@@ -235,7 +228,7 @@ func missingIn(message string) string {
 	return ""
 }
 
-func crashLoops(e evidence) []diagnosis {
+func crashLoops(e evidence) []*diagnosis {
 	return e.each(func(m member) *diagnosis {
 		if !m.crashes(e.now) {
 			return nil
@@ -243,7 +236,7 @@ func crashLoops(e evidence) []diagnosis {
 		const end = "; its log says why (kubectl logs --previous)"
 		c := because(reasonCrashLoop, "container %q ends again and again%s"+end, m.spec.Name, m.lastWords())
 		c.plain = because(reasonCrashLoop, "container %q ends again and again"+end, m.spec.Name).message
-		return &c
+		return c
 	})
 }
 
@@ -281,7 +274,9 @@ func (m member) lastWords() string {
 
 var (
 	nodeCount = regexp.MustCompile(`^\d+(?:/\d+)? `)
-	// unfit are the scheduler's words on nodes that do not take a Pod, in ours; others are passed on.
+	// objectName is a name that the scheduler quotes, which may be one made for a single Pod.
+	objectName = regexp.MustCompile(`"[^"]*"`)
+	// unfit are the scheduler's words on nodes that do not take a Pod, in ours; others are passed on without names of objects.
 	unfit = []struct {
 		words *regexp.Regexp
 		ours  string
@@ -292,12 +287,13 @@ var (
 		{regexp.MustCompile(`^node\(s\) had (?:untolerated )?taint.*$`), "taints that spec.tolerations does not tolerate"},
 		{regexp.MustCompile(`^node\(s\) didn't match Pod's node affinity/selector$`), "labels that spec.nodeSelector or spec.affinity does not want"},
 		{regexp.MustCompile(`^node\(s\) were unschedulable$`), "cordoned"},
+		{regexp.MustCompile(`^waiting for ephemeral volume controller .*$`), "a volume's claim does not exist yet"},
 		{regexp.MustCompile(`^node\(s\) (.*)$`), "$1"},
 	}
 )
 
-func unscheduled(e evidence) []diagnosis {
-	var causes []diagnosis
+func unscheduled(e evidence) []*diagnosis {
+	var causes []*diagnosis
 	for _, p := range e.pods {
 		for _, c := range p.Status.Conditions {
 			if p.DeletionTimestamp == nil && c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
@@ -318,7 +314,8 @@ func unfitFor(message string) []string {
 		return []string{missing}
 	}
 	var reasons []string
-	for phrase := range strings.SplitSeq(strings.TrimRight(message, ". "), ", ") {
+	message = strings.TrimSuffix(strings.TrimRight(message, ". "), ". not found")
+	for phrase := range strings.SplitSeq(message, ", ") {
 		reasons = append(reasons, unfitWord(nodeCount.ReplaceAllString(phrase, "")))
 	}
 	slices.Sort(reasons)
@@ -328,15 +325,16 @@ func unfitFor(message string) []string {
 func unfitWord(phrase string) string {
 	for _, u := range unfit {
 		if u.words.MatchString(phrase) {
-			return u.words.ReplaceAllString(phrase, u.ours)
+			phrase = u.words.ReplaceAllString(phrase, u.ours)
+			break
 		}
 	}
-	return phrase
+	return objectName.ReplaceAllString(phrase, "an object")
 }
 
 // unmounted reads the events that the kubelet records at each attempt; an older one tells of a mount that worked since.
-func unmounted(e evidence) []diagnosis {
-	var named, other []diagnosis
+func unmounted(e evidence) []*diagnosis {
+	var named, other []*diagnosis
 	for _, event := range e.events {
 		if e.now.Sub(lastSeen(event)) > mountRetry || (event.Reason != "FailedMount" && event.Reason != "FailedAttachVolume") {
 			continue
@@ -390,34 +388,18 @@ func lastSeen(e eventsv1.Event) time.Time {
 	return last
 }
 
-func notServing(e evidence) []diagnosis {
+func notServing(e evidence) []*diagnosis {
 	return e.each(func(m member) *diagnosis {
 		s := m.status
 		if s.State.Running == nil || s.Ready {
 			return nil
 		}
-		var c diagnosis
 		switch started := s.Started == nil || *s.Started; {
 		case !started && m.spec.StartupProbe != nil:
-			c = because(reasonStartup, "container %q runs, but its startup probe does not succeed", m.spec.Name)
+			return because(reasonStartup, "container %q runs, but its startup probe does not succeed", m.spec.Name)
 		case started && m.spec.ReadinessProbe != nil:
-			c = because(reasonReadiness, "container %q runs, but its readiness probe does not succeed", m.spec.Name)
-		default:
-			return nil
+			return because(reasonReadiness, "container %q runs, but its readiness probe does not succeed", m.spec.Name)
 		}
-		return &c
+		return nil
 	})
-}
-
-// explained are the findings on a rollout with the cause, where it is known, in the place of the bare fact.
-func explained(stalled, moving, why *finding) (*finding, *finding) {
-	switch {
-	case why == nil:
-		return stalled, moving
-	case stalled != nil && stalled.reason == reasonStuck:
-		return found(why.reason, "no progress within the deadline: %s", why.message), nil
-	case moving != nil && (moving.reason == reasonRollingOut || moving.reason == reasonUnavailable):
-		return nil, why
-	}
-	return stalled, moving
 }

@@ -20,10 +20,10 @@ func ago(d time.Duration) metav1.Time { return metav1.NewTime(noon.Add(-d)) }
 
 // podWith is a Pod of shop with one container, as a kubelet reports it.
 func podWith(name string, s corev1.ContainerStatus, change ...func(*corev1.Pod)) corev1.Pod {
-	s.Name = ContainerName
+	s.Name = containerName
 	p := corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: ContainerName, Image: "shop:1"}}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: containerName, Image: "shop:1"}}},
 		Status:     corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{s}},
 	}
 	for _, f := range change {
@@ -126,6 +126,9 @@ func TestCauses(t *testing.T) {
 		"taints":                         {of(unschedulable("0/1 nodes are available: 1 node(s) had untolerated taint(s). no new claims to deallocate.")), reasonUnschedulable, noFit + "taints that spec.tolerations does not tolerate"},
 		"spread":                         {of(unschedulable("0/1 nodes are available: 1 node(s) didn't match pod topology spread constraints.")), reasonUnschedulable, noFit + "didn't match pod topology spread constraints"},
 		"missing claim":                  {of(unschedulable(`0/2 nodes are available: persistentvolumeclaim "data" not found. preemption: 0/2 nodes are available.`)), reasonUnschedulable, noFit + `PersistentVolumeClaim "data" does not exist`},
+		"a claim of a single Pod":        {of(unschedulable(`0/2 nodes are available: waiting for ephemeral volume controller to create the persistentvolumeclaim "shop-55c6555957-5s48g-e". not found. preemption: 0/2 nodes are available.`)), reasonUnschedulable, noFit + "a volume's claim does not exist yet"},
+		"no volume for a claim":          {of(unschedulable("0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found.")), reasonUnschedulable, noFit + "pod has unbound immediate PersistentVolumeClaims"},
+		"words that are not known":       {of(unschedulable(`0/2 nodes are available: waiting for resourceclaim "shop-55c6555957-5s48g-gpu" to be made.`)), reasonUnschedulable, noFit + "waiting for resourceclaim an object to be made"},
 		"no nodes":                       {of(unschedulable("no nodes available to schedule pods")), reasonUnschedulable, noFit + "no nodes available to schedule pods"},
 		"mount without an event":         {mount(), "", ""},
 		"mount of a missing ConfigMap":   {mount(failedMount("Unable to attach or mount volumes: unmounted volumes=[config kube-api-access-x7k2p]", 0), failedMount(`MountVolume.SetUp failed for volume "config" : configmap "settings" not found`, time.Minute)), reasonMount, `a volume of the Pods cannot be mounted: ConfigMap "settings" does not exist`},

@@ -40,31 +40,13 @@ type state struct {
 	lack *finding
 }
 
-// states tell how a child is by its kind. One of a kind that is not here does what it is for by existing; a Deployment is as its
-// rollout is.
-var states = map[string]func(client.Object) state{
-	kindService:    by(serviceState),
-	kindAutoscaler: by(autoscalerState),
-	kindBudget:     by(budgetState),
-	kindRoute:      by(routeState),
-}
-
-func by[T client.Object](f func(T) state) func(client.Object) state {
-	return func(o client.Object) state { return f(o.(T)) }
-}
-
-// stateOf is the state of a child that exists.
-func stateOf(kind string, o client.Object) state {
-	if of, found := states[kind]; found {
-		return of(o)
-	}
-	return state{ready: metav1.ConditionTrue, reason: reasonExists}
-}
+// existing is the state of a child that does what it is for by existing.
+func existing(client.Object) state { return state{ready: metav1.ConditionTrue, reason: reasonExists} }
 
 func serviceState(s *corev1.Service) state {
 	switch {
 	case s.Spec.Type != corev1.ServiceTypeLoadBalancer:
-		return state{ready: metav1.ConditionTrue, reason: reasonExists}
+		return existing(s)
 	case len(addresses(s)) == 0:
 		return state{metav1.ConditionFalse, reasonAddressPending, found(reasonAddressPending,
 			"Service %q has no address from a load balancer yet; if the cluster has none, choose another spec.service.type", s.Name)}
@@ -139,19 +121,15 @@ func word(reason string) string {
 }
 
 // lack is what the App lacks by its children, the first in the order of kinds.
-func lack(app *quellv1alpha1.App, children []applied) *finding {
+func lack(children []applied) *finding {
 	for _, c := range children {
-		if o := c.current(); o != nil && asksFor(app, c.kind) {
-			if s := stateOf(c.kind, o); s.lack != nil {
+		if o := c.current(); o != nil && c.wanted {
+			if s := kindNamed(c.kind).state(o); s.lack != nil {
 				return s.lack
 			}
 		}
 	}
 	return nil
-}
-
-func asksFor(app *quellv1alpha1.App, name string) bool {
-	return slices.ContainsFunc(kinds, func(k kind) bool { return k.name == name && k.wanted(app) })
 }
 
 // childRows tell of each child that the App asks for, and of one that does not go. They are sorted as their list is keyed.
@@ -161,10 +139,10 @@ func childRows(seen observed, children []applied, rollout *finding) []*quellv1al
 	}
 	var rows []*quellv1alpha1ac.AppChildApplyConfiguration
 	for _, c := range children {
-		if !asksFor(seen.app, c.kind) && c.err == nil && !c.leaving {
+		if !c.wanted && c.err == nil && !c.leaving {
 			continue
 		}
-		s := rowState(seen.app, c, rollout)
+		s := rowState(c, rollout)
 		row := quellv1alpha1ac.AppChild().WithKind(c.kind).WithName(c.name).WithReady(s.ready).WithReason(s.reason)
 		if n := rowGeneration(seen.app, c, s); n > 0 {
 			row.WithGeneration(n)
@@ -182,16 +160,16 @@ func remaining(seen observed) []applied {
 	var children []applied
 	for _, k := range kinds {
 		if live := seen.live[k.name]; live != nil && isOurs(live, seen.app) {
-			children = append(children, applied{child: child{kind: k.name, name: live.GetName(), live: live}})
+			children = append(children, applied{child: child{kind: k.name, name: live.GetName(), wanted: k.wanted(seen.app), live: live}})
 		}
 	}
 	return children
 }
 
-func rowState(app *quellv1alpha1.App, c applied, rollout *finding) state {
-	stalled, moving := problem(app, c)
+func rowState(c applied, rollout *finding) state {
+	stalled, moving := problem(c)
 	o := c.current()
-	switch f := first(stalled, moving); {
+	switch f := cmp.Or(stalled, moving); {
 	case f != nil:
 		return state{ready: metav1.ConditionFalse, reason: f.reason}
 	case o == nil:
@@ -203,7 +181,7 @@ func rowState(app *quellv1alpha1.App, c applied, rollout *finding) state {
 	case c.kind == kindDeployment:
 		return state{ready: metav1.ConditionTrue, reason: reasonRolledOut}
 	}
-	return stateOf(c.kind, o)
+	return kindNamed(c.kind).state(o)
 }
 
 // rowGeneration is the generation at which a child was first found so under this generation of its App: every annotation that

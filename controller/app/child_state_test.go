@@ -92,7 +92,7 @@ func TestStateOfAChild(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			s := stateOf(c.kind, c.object)
+			s := kindNamed(c.kind).state(c.object)
 			g.Expect(s.ready).To(Equal(c.ready))
 			g.Expect(s.reason).To(Equal(c.reason))
 			if c.lack == "" {
@@ -117,7 +117,7 @@ func TestChildrenAreToldOf(t *testing.T) {
 	app := shop(withPorts)
 	live := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "shop", Generation: 7}}
 	service := func(r ssa.Result) applied {
-		return applied{child: child{kind: kindService, name: "shop", live: live}, Result: r}
+		return applied{child: child{kind: kindService, name: "shop", wanted: true, live: live}, Result: r}
 	}
 	row := func(ready metav1.ConditionStatus, reason string, generation int64) quellv1alpha1.AppChild {
 		return quellv1alpha1.AppChild{Kind: kindService, Name: "shop", Ready: ready, Reason: reason, Generation: generation}
@@ -155,8 +155,8 @@ func TestChildrenThatNobodyAsksForAreNotToldOf(t *testing.T) {
 
 func TestChildrenAreSorted(t *testing.T) {
 	g, app := NewWithT(t), shop(withPorts)
-	deployment := applied{child: child{kind: kindDeployment, name: "shop", live: running(app)}, Result: ssa.Result{Outcome: ssa.Unchanged}}
-	service := applied{child: child{kind: kindService, name: "shop", live: balanced()}, Result: ssa.Result{Outcome: ssa.Unchanged}}
+	deployment := applied{child: child{kind: kindDeployment, name: "shop", wanted: true, live: running(app)}, Result: ssa.Result{Outcome: ssa.Unchanged}}
+	service := applied{child: child{kind: kindService, name: "shop", wanted: true, live: balanced()}, Result: ssa.Result{Outcome: ssa.Unchanged}}
 	for _, children := range [][]applied{{deployment, service}, {service, deployment}} {
 		rows := rowsOf(observed{app: app}, children...)
 		g.Expect([]string{rows[0].Kind, rows[1].Kind}).To(Equal([]string{kindDeployment, kindService}))

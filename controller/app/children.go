@@ -21,7 +21,9 @@ import (
 type child struct {
 	kind string
 	name string
-	// desired is nil when the App does not want this child.
+	// wanted tells whether the App asks for this child.
+	wanted bool
+	// desired is nil when it does not, or when it could not be built.
 	desired runtime.ApplyConfiguration
 	// live is nil when the child does not exist.
 	live client.Object
@@ -29,8 +31,8 @@ type child struct {
 	invalid error
 	// rules say what happens to fields that others hold.
 	rules ssa.Rules
-	// sure tells that what it was decided from was read past the cache, tentative that it must be before anything is written.
-	sure, tentative bool
+	// tentative tells that what it was decided from must be read past the cache before anything is written.
+	tentative bool
 	// zeroed is the rule for a scale to zero by an unknown writer, "" when there was none.
 	zeroed ssa.Rule
 	// uncontested tells that to take the number of Pods is no conflict.
@@ -51,7 +53,7 @@ type applied struct {
 	adoption string
 	// adopts tells that the live object was offered to the App.
 	adopts bool
-	// leaving tells that an earlier object of this name is still being deleted.
+	// leaving tells that an earlier object of this name is still being deleted or, without one, that the namespace is.
 	leaving bool
 	// pending tells that spec.suspend holds something back; Reasons say what, where the child exists.
 	pending bool
@@ -70,8 +72,11 @@ func (a applied) current() client.Object {
 
 // desiredChild is what the App wants of one kind.
 func desiredChild(seen observed, k kind) child {
-	c := child{kind: k.name, name: k.childName(seen.app), live: seen.live[k.name], sure: seen.sure, tentative: isTentative(k.name, seen)}
-	if k.wanted(seen.app) {
+	c := child{
+		kind: k.name, name: k.childName(seen.app), wanted: k.wanted(seen.app), live: seen.live[k.name],
+		invalid: leftRoute(seen, k.name), tentative: isTentative(k, seen),
+	}
+	if c.wanted {
 		c.desired, c.invalid = k.desired(seen)
 		if rules, err := conflictRules(seen, k.name); c.invalid == nil {
 			c.rules, c.invalid = rules, err
@@ -115,7 +120,7 @@ func (r *Reconciler) applyChild(ctx context.Context, app *quellv1alpha1.App, c c
 	switch {
 	case c.live != nil && !isOurs(c.live, app):
 		return r.leaveAlone(ctx, app, a)
-	case c.live != nil && !isWanted(c) && !isRemovable(c.live, app):
+	case c.live != nil && !c.wanted && !isRemovable(c.live, app):
 		a.live = nil
 	case isSuspended(app):
 		return r.holdBack(ctx, a)
@@ -128,10 +133,10 @@ func (r *Reconciler) applyChild(ctx context.Context, app *quellv1alpha1.App, c c
 		a.adopts = c.live != nil && isOffered(c.live, app)
 		a.Result, a.err = r.children.Apply(ctx, ssa.Intent{
 			Desired: c.desired, Live: c.live, Inputs: ssa.Generation(app), Rules: c.rules,
-			Exact: isExact(c.kind), Tentative: c.tentative,
+			Exact: kindNamed(c.kind).exact, Tentative: c.tentative,
 		})
 		a = a.withoutHandover()
-	case c.live != nil && !c.sure:
+	case c.live != nil && c.tentative:
 		a.Outcome = ssa.Stale
 	case c.live != nil:
 		a.Outcome, a.err = ssa.Gone, r.remove(ctx, c.live)
@@ -146,7 +151,7 @@ func (r *Reconciler) applyChild(ctx context.Context, app *quellv1alpha1.App, c c
 // leaveAlone says whose an object is that has the name of a child that the App wants; any other is of no concern.
 func (r *Reconciler) leaveAlone(ctx context.Context, app *quellv1alpha1.App, a applied) applied {
 	switch {
-	case !isWanted(a.child):
+	case !a.wanted:
 		a.live = nil
 	case isSuspended(app):
 		a.foreign, a.pending, a.err = whose(a.live), true, nil
@@ -158,27 +163,15 @@ func (r *Reconciler) leaveAlone(ctx context.Context, app *quellv1alpha1.App, a a
 	return a
 }
 
-// remove deletes a child that the App does not want any more, if it still is what was seen; else the next look decides.
-func (r *Reconciler) remove(ctx context.Context, live client.Object) error {
-	uid, version := live.GetUID(), live.GetResourceVersion()
-	err := r.Client.Delete(ctx, live, client.Preconditions{UID: &uid, ResourceVersion: &version})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil
-	}
-	return err
-}
-
-func isWanted(c child) bool { return c.desired != nil || c.invalid != nil }
-
-// isRemovable reports whether a live object is the App's beyond doubt. An orphan merely has fields of ours.
-func isRemovable(live client.Object, app *quellv1alpha1.App) bool {
-	return metav1.IsControlledBy(live, app) && live.GetLabels()[LabelManagedBy] == ManagedBy
-}
-
 // isOurs reports whether a live object is the App's, or is the App's to take: an orphan of an App of this name, or one that was
 // offered.
 func isOurs(live client.Object, app *quellv1alpha1.App) bool {
-	return metav1.IsControlledBy(live, app) || isOrphan(live) || isOffered(live, app)
+	return isMade(live, app) || isOffered(live, app)
+}
+
+// isMade reports whether a live object was made, or adopted before, by this App or an earlier one of its name.
+func isMade(live client.Object, app *quellv1alpha1.App) bool {
+	return metav1.IsControlledBy(live, app) || isOrphan(live)
 }
 
 // isOrphan reports whether the operator made a live object that has no controller now: somebody removed its owner reference,
@@ -207,10 +200,14 @@ func whose(live client.Object) string {
 	if owner := metav1.GetControllerOf(live); owner != nil {
 		return fmt.Sprintf("it belongs to %s %q", owner.Kind, owner.Name)
 	}
+	var writers []string
 	for _, e := range live.GetManagedFields() {
 		if e.Subresource == "" {
-			return fmt.Sprintf("it was written by field manager %s", fieldowners.OwnerOf(&e))
+			writers = append(writers, fieldowners.OwnerOf(&e).String())
 		}
 	}
-	return "it has no owner"
+	if len(writers) == 0 {
+		return "it has no owner"
+	}
+	return "it was written by field manager " + slices.Min(writers)
 }

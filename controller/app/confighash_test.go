@@ -105,9 +105,9 @@ func TestConfigThatKeepsChangingIsNoFaultOfTheOperator(t *testing.T) {
 	g := NewWithT(t)
 	path := `.spec.template.metadata.annotations["` + AnnotationConfigHash + `"]`
 	churn := applied{Result: ssa.Result{Outcome: ssa.SelfChurn, Reasons: []ssa.Reason{{Path: path}}}}
-	_, moving := problem(shop(), churn)
+	_, moving := problem(churn)
 	g.Expect(moving.reason).To(Equal(reasonConfigChanging))
 	churn.Reasons = append(churn.Reasons, ssa.Reason{Path: ".spec.replicas"})
-	_, moving = problem(shop(), churn)
+	_, moving = problem(churn)
 	g.Expect(moving.reason).To(Equal(reasonChurn))
 }

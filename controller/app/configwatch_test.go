@@ -55,6 +55,8 @@ type following struct {
 	reviews, reads atomic.Int32
 	answer         error
 	clock          *clocktesting.FakeClock
+	ctx            context.Context
+	queue          workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
 func follow(t *testing.T) *following {
@@ -81,7 +83,7 @@ func follow(t *testing.T) *following {
 	var err error
 	f.configs, err = newConfigs(Options{Client: c, Reader: c, Clock: f.clock})
 	g.Expect(err).NotTo(HaveOccurred())
-	f.newCache = func(failed toolscache.WatchErrorHandlerWithContext) (cache.Cache, error) {
+	newCache := func(failed toolscache.WatchErrorHandlerWithContext) (cache.Cache, error) {
 		synced := true
 		f.cache = &metadataCache{FakeInformers: &informertest.FakeInformers{Scheme: scheme, Synced: &synced}, version: "5", failed: failed, ended: make(chan struct{})}
 		return f.cache, nil
@@ -90,6 +92,10 @@ func follow(t *testing.T) *following {
 	t.Cleanup(cancel)
 	f.ctx = ctx
 	f.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	for _, w := range f.watches {
+		w.newCache = newCache
+		g.Expect(w.Start(f.ctx, f.queue)).To(Succeed())
+	}
 	return f
 }
 

@@ -16,10 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Reasons of the condition FieldConflict, the one that matters most first.
+// Reasons of the condition FieldConflict beside reasonContended.
 const (
 	reasonReported = "Reported"
-	reasonFought   = "Contended"
 	reasonYielded  = "Yielded"
 )
 
@@ -32,6 +31,9 @@ const (
 // conflictRules are the rules of spec.conflictPolicy for one kind of child. An object that does not exist yet is made without
 // force: somebody may have made it meanwhile. The error is an ssa.InvalidContentError.
 func conflictRules(seen observed, kind string) (ssa.Rules, error) {
+	if err := readablePaths(seen.app.Spec.ConflictPolicy); err != nil {
+		return ssa.Rules{}, err
+	}
 	if seen.live[kind] == nil {
 		return ssa.Rules{Default: ssa.Report}, nil
 	}
@@ -39,18 +41,26 @@ func conflictRules(seen observed, kind string) (ssa.Rules, error) {
 		return ssa.Rules{}, nil
 	}
 	rules := policyRules(seen.app, kind)
-	for _, r := range rules.Paths {
-		if _, err := fieldowners.ParsePath(r.Path); err != nil {
-			return ssa.Rules{}, &ssa.InvalidContentError{Reason: fmt.Sprintf(
-				"spec.conflictPolicy.rules: %v; write it as status.conflicts shows it, for example .spec.template.spec.containers[name=\"app\"].image", err)}
-		}
-	}
 	// Without this label the operator's cache does not have the object.
 	rules.Paths = append(rules.Paths, ssa.PathRule{Path: fmt.Sprintf(".metadata.labels[%q]", LabelManagedBy), Rule: ssa.Force})
 	if kind == kindDeployment && replicas(seen).isHandedBack() { // of several rules for a path the last counts
 		rules.Paths = append(rules.Paths, ssa.PathRule{Path: replicasField, Rule: ssa.Force})
 	}
 	return rules, nil
+}
+
+// readablePaths refuses a policy with a path that is none. It is refused for all kinds of children at once, so that none is applied.
+func readablePaths(policy *quellv1alpha1.ConflictPolicy) error {
+	if policy == nil {
+		return nil
+	}
+	for _, r := range policy.Rules {
+		if _, err := fieldowners.ParsePath(r.Path); err != nil {
+			return ssa.Invalid(
+				"spec.conflictPolicy.rules: %v; write it as status.conflicts shows it, for example .spec.template.spec.containers[name=\"app\"].image", err)
+		}
+	}
+	return nil
 }
 
 // zeroed is the rule for a scale to zero that left no trace, "" when there was none. The API server books a zero that came through
@@ -92,6 +102,7 @@ func fieldConflicts(seen observed, children []applied) []quellv1alpha1.FieldConf
 	var list []quellv1alpha1.FieldConflict
 	for _, c := range children {
 		list = append(list, conflictsOf(c)...)
+		list = append(list, c.unsettled(seen.app.Status.Conflicts)...)
 	}
 	key := func(a, b quellv1alpha1.FieldConflict) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Path, b.Path))
@@ -122,6 +133,14 @@ func conflictsOf(c applied) []quellv1alpha1.FieldConflict {
 		}
 	}
 	return list
+}
+
+// unsettled are the conflicts of the status before of which an apply that failed, or was not even tried, tells nothing new. What is
+// yielded is known all the same when it was tried.
+func (a applied) unsettled(before []quellv1alpha1.FieldConflict) []quellv1alpha1.FieldConflict {
+	return slices.DeleteFunc(slices.Clone(before), func(b quellv1alpha1.FieldConflict) bool {
+		return b.Kind != a.kind || a.invalid == nil && (a.err == nil || b.Mode == quellv1alpha1.ConflictYield)
+	})
 }
 
 func conflictsFor(kind string, mode quellv1alpha1.ConflictMode, reasons []ssa.Reason) []quellv1alpha1.FieldConflict {
@@ -180,9 +199,9 @@ func ownerWords(o fieldowners.Owner) string {
 }
 
 // conflictRows are status.conflicts.
-func conflictRows(seen observed, children []applied) []*quellv1alpha1ac.FieldConflictApplyConfiguration {
+func conflictRows(list []quellv1alpha1.FieldConflict) []*quellv1alpha1ac.FieldConflictApplyConfiguration {
 	var rows []*quellv1alpha1ac.FieldConflictApplyConfiguration
-	for _, c := range fieldConflicts(seen, children) {
+	for _, c := range list {
 		row := quellv1alpha1ac.FieldConflict().WithKind(c.Kind).WithPath(c.Path).WithMode(c.Mode).WithSince(c.Since)
 		if c.Manager != "" {
 			row.WithManager(c.Manager)
@@ -199,8 +218,7 @@ func conflictRows(seen observed, children []applied) []*quellv1alpha1ac.FieldCon
 }
 
 // fieldConflict is the condition FieldConflict: nil while nobody else owns what the App sets.
-func fieldConflict(seen observed, children []applied) *aspect {
-	list := fieldConflicts(seen, children)
+func fieldConflict(list []quellv1alpha1.FieldConflict) *aspect {
 	if len(list) == 0 {
 		return nil
 	}
@@ -212,7 +230,7 @@ func fieldConflict(seen observed, children []applied) *aspect {
 		case quellv1alpha1.ConflictReport:
 			reasons[c.Mode], words[i] = reasonReported, fmt.Sprintf("%s %s belongs to %s, so nothing of the %s is applied", c.Kind, c.Path, owner, c.Kind)
 		case quellv1alpha1.ConflictForce:
-			reasons[c.Mode], words[i] = reasonFought, fmt.Sprintf("%s %s is taken again and again by %s", c.Kind, c.Path, owner)
+			reasons[c.Mode], words[i] = reasonContended, fmt.Sprintf("%s %s is taken again and again by %s", c.Kind, c.Path, owner)
 		default:
 			reasons[c.Mode], words[i] = reasonYielded, fmt.Sprintf("%s %s is left to %s", c.Kind, c.Path, owner)
 		}

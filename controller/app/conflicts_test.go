@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -96,7 +97,7 @@ func TestConflictsAreBounded(t *testing.T) {
 		keys[c.Path] = true
 	}
 	g.Expect(keys).To(HaveLen(32), "map keys")
-	condition := fieldConflict(observed{app: shop(), now: midday}, children)
+	condition := fieldConflict(fieldConflicts(observed{app: shop(), now: midday}, children))
 	g.Expect(len(condition.message)).To(BeNumerically("<=", maxMessage))
 	again := []applied{childWith(kindDeployment, ssa.Result{Yielded: []ssa.Reason{left(strings.Repeat("x", 600)+"1", scalerOwner), left(strings.Repeat("x", 600)+"2", scalerOwner)}})}
 	g.Expect(conflictsAt(midday, nil, again...)).To(HaveLen(1), "two paths that are one when cut")
@@ -117,15 +118,15 @@ func TestTheConditionFieldConflict(t *testing.T) {
 	}{
 		"a yield":    {[]applied{yields}, "Yielded", yielded},
 		"a report":   {[]applied{reports}, "Reported", reported},
-		"a fight":    {[]applied{fights}, "Contended", fought},
+		"a fight":    {[]applied{fights}, "FieldContended", fought},
 		"all":        {[]applied{yields, fights, reports}, "Reported", yielded + "; " + fought + "; " + reported},
-		"two of all": {[]applied{fights, yields}, "Contended", yielded + "; " + fought},
+		"two of all": {[]applied{fights, yields}, "FieldContended", yielded + "; " + fought},
 	} {
 		g := NewWithT(t)
-		condition := fieldConflict(observed{app: shop(), now: midday}, c.children)
+		condition := fieldConflict(fieldConflicts(observed{app: shop(), now: midday}, c.children))
 		g.Expect(*condition).To(Equal(aspect{kind: "FieldConflict", is: true, finding: finding{c.reason, c.message}}), name)
 	}
-	NewWithT(t).Expect(fieldConflict(observed{app: shop(), now: midday}, []applied{childWith(kindDeployment, ssa.Result{Outcome: ssa.Unchanged})})).To(BeNil())
+	NewWithT(t).Expect(fieldConflict(fieldConflicts(observed{app: shop(), now: midday}, []applied{childWith(kindDeployment, ssa.Result{Outcome: ssa.Unchanged})}))).To(BeNil())
 }
 
 func TestAYieldLeavesTheAppReady(t *testing.T) {
@@ -143,12 +144,28 @@ func TestAYieldLeavesTheAppReady(t *testing.T) {
 	g.Expect(says(status, quellv1alpha1.ConditionStalled)).To(BeFalse())
 }
 
+func TestAConflictOutlivesAnApplyThatFails(t *testing.T) {
+	g := NewWithT(t)
+	row := func(kind, path string, mode quellv1alpha1.ConflictMode) quellv1alpha1.FieldConflict {
+		return quellv1alpha1.FieldConflict{Kind: kind, Path: path, Mode: mode, Manager: "kubectl", Since: metav1.NewTime(midday.Truncate(time.Second))}
+	}
+	before := []quellv1alpha1.FieldConflict{row(kindDeployment, ".spec.paused", "Yield"), row(kindDeployment, ".spec.replicas", "Force"), row(kindService, ".spec.type", "Report")}
+	failing, invalid := childWith(kindDeployment, ssa.Result{}), childWith(kindDeployment, ssa.Result{})
+	failing.err = errors.New("no")
+	invalid.invalid, invalid.err = failing.err, failing.err
+	g.Expect(conflictsAt(midday.Add(time.Hour), before, failing)).To(Equal(before[1:2]), "what is yielded is in the result")
+	g.Expect(conflictsAt(midday.Add(time.Hour), before, invalid)).To(Equal(before[:2]))
+	g.Expect(conflictsAt(midday.Add(time.Hour), before, childWith(kindDeployment, ssa.Result{Outcome: ssa.Unchanged}))).To(BeEmpty())
+	g.Expect(before).To(HaveLen(3), "not changed")
+}
+
 func TestConflictRules(t *testing.T) {
 	label := ssa.PathRule{Path: `.metadata.labels["app.kubernetes.io/managed-by"]`, Rule: ssa.Force}
 	policy := &quellv1alpha1.ConflictPolicy{Mode: quellv1alpha1.ConflictYield, Rules: []quellv1alpha1.ConflictRule{
 		{Kind: "Deployment", Path: ".spec.replicas", Mode: "Report"}, {Kind: "Service", Path: ".spec.type", Mode: "Force"},
-		{Kind: "Ingress", Path: ".spec.rules[x]", Mode: "Force"},
 	}}
+	unreadable := &quellv1alpha1.ConflictPolicy{Rules: []quellv1alpha1.ConflictRule{{Kind: "Ingress", Path: ".spec.rules[x]", Mode: "Force"}}}
+	refused := []string{"spec.conflictPolicy.rules", ".spec.rules[x]"}
 	for name, c := range map[string]struct {
 		kind   string
 		policy *quellv1alpha1.ConflictPolicy
@@ -160,7 +177,9 @@ func TestConflictRules(t *testing.T) {
 		"an object that is made":  {kindDeployment, policy, false, ssa.Rules{Default: ssa.Report}, nil},
 		"rules of its kind":       {kindDeployment, policy, true, ssa.Rules{Default: ssa.Yield, Paths: []ssa.PathRule{{Path: ".spec.replicas", Rule: ssa.Report}, label}}, nil},
 		"rules of another":        {kindService, policy, true, ssa.Rules{Default: ssa.Yield, Paths: []ssa.PathRule{{Path: ".spec.type", Rule: ssa.Force}, label}}, nil},
-		"a path that is no path":  {kindIngress, policy, true, ssa.Rules{}, []string{"spec.conflictPolicy.rules", ".spec.rules[x]"}},
+		"a path that is no path":  {kindIngress, unreadable, true, ssa.Rules{}, refused},
+		"before there is a child": {kindIngress, unreadable, false, ssa.Rules{}, refused},
+		"for each other kind":     {kindService, unreadable, false, ssa.Rules{}, refused},
 		"a policy without a mode": {kindBudget, &quellv1alpha1.ConflictPolicy{}, true, ssa.Rules{Paths: []ssa.PathRule{label}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -211,9 +230,9 @@ func TestAScaleToZeroLeavesNoTrace(t *testing.T) {
 			g.Expect(replicas(seen).value != nil).To(Equal(c.states))
 			a := applied{child: child{kind: kindDeployment, live: d, zeroed: c.rule}}
 			if c.rule == ssa.Yield {
-				g.Expect(fieldConflict(seen, []applied{a}).message).To(Equal("Deployment .spec.replicas is left to an unknown writer"))
+				g.Expect(fieldConflict(fieldConflicts(seen, []applied{a})).message).To(Equal("Deployment .spec.replicas is left to an unknown writer"))
 			} else {
-				g.Expect(fieldConflict(seen, []applied{a})).To(BeNil())
+				g.Expect(fieldConflict(fieldConflicts(seen, []applied{a}))).To(BeNil())
 			}
 		})
 	}

@@ -1,16 +1,18 @@
 package app
 
 import (
+	"cmp"
 	"fmt"
 
 	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 )
 
 // appContainer is the container of the application.
 func appContainer(spec *quellv1alpha1.AppSpec) corev1.Container {
 	return corev1.Container{
-		Name:            ContainerName,
+		Name:            containerName,
 		Image:           spec.Image,
 		ImagePullPolicy: spec.ImagePullPolicy,
 		Command:         spec.Command,
@@ -19,7 +21,7 @@ func appContainer(spec *quellv1alpha1.AppSpec) corev1.Container {
 		Env:             spec.Env,
 		EnvFrom:         spec.EnvFrom,
 		Ports:           containerPorts(spec.Ports),
-		Resources:       orNone(spec.Resources),
+		Resources:       ptr.Deref(spec.Resources, corev1.ResourceRequirements{}),
 		VolumeMounts:    volumeMounts(spec),
 		LivenessProbe:   spec.LivenessProbe,
 		ReadinessProbe:  spec.ReadinessProbe,
@@ -56,20 +58,12 @@ func container(c quellv1alpha1.AppContainer) corev1.Container {
 		Env:             c.Env,
 		EnvFrom:         c.EnvFrom,
 		Ports:           containerPorts(c.Ports),
-		Resources:       orNone(c.Resources),
+		Resources:       ptr.Deref(c.Resources, corev1.ResourceRequirements{}),
 		VolumeMounts:    c.VolumeMounts,
 		ReadinessProbe:  c.ReadinessProbe,
 		StartupProbe:    c.StartupProbe,
 		SecurityContext: c.SecurityContext,
 	}
-}
-
-func orNone[T any](value *T) T {
-	var none T
-	if value == nil {
-		return none
-	}
-	return *value
 }
 
 func containerPorts(ports []quellv1alpha1.AppPort) []corev1.ContainerPort {
@@ -80,17 +74,12 @@ func containerPorts(ports []quellv1alpha1.AppPort) []corev1.ContainerPort {
 	return list
 }
 
-func protocol(p quellv1alpha1.AppPort) corev1.Protocol {
-	if p.Protocol == "" {
-		return corev1.ProtocolTCP
-	}
-	return p.Protocol
-}
+func protocol(p quellv1alpha1.AppPort) corev1.Protocol { return cmp.Or(p.Protocol, corev1.ProtocolTCP) }
 
 // distinctContainers refuses two containers of one name: those of the App's fields, and those that only the Pod has, which are
 // from spec.podTemplate.
 func distinctContainers(spec *quellv1alpha1.AppSpec, pod *corev1.PodSpec) error {
-	claims := []claim{containerClaim("the application's own container", ContainerName)}
+	claims := []claim{containerClaim("the application's own container", containerName)}
 	known := map[string]bool{}
 	add := func(field string, list []quellv1alpha1.AppContainer) {
 		for _, c := range list {
@@ -105,7 +94,7 @@ func distinctContainers(spec *quellv1alpha1.AppSpec, pod *corev1.PodSpec) error 
 		}
 	}
 	for _, c := range pod.Containers {
-		if c.Name != ContainerName {
+		if c.Name != containerName {
 			claims = append(claims, containerClaim(overlayField+".spec.containers", c.Name))
 		}
 	}

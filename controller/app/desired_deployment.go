@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/hduolab/quell/controller/fieldowners"
@@ -12,8 +13,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// ContainerName is the name of the application's container in its Pods.
-const ContainerName = "app"
+// containerName is the name of the application's container in its Pods.
+const containerName = "app"
 
 // desiredDeployment is the full apply configuration of an App's Deployment. An error that a person can mend is an
 // ssa.InvalidContentError.
@@ -53,7 +54,7 @@ func desiredStrategy(asked *appsv1.DeploymentStrategy, live *appsv1.Deployment) 
 	if s.Type == appsv1.RecreateDeploymentStrategyType && live != nil && hasLooseRollingUpdate(live) {
 		return *live.Spec.Strategy.DeepCopy()
 	}
-	setDefault(&s.Type, appsv1.RollingUpdateDeploymentStrategyType)
+	s.Type = cmp.Or(s.Type, appsv1.RollingUpdateDeploymentStrategyType)
 	if s.Type == appsv1.RollingUpdateDeploymentStrategyType {
 		quarter := intstr.FromString("25%")
 		setDefaultPointer(&s.RollingUpdate, appsv1.RollingUpdateDeployment{})
@@ -72,14 +73,6 @@ func hasLooseRollingUpdate(d *appsv1.Deployment) bool {
 	return !slices.ContainsFunc([]string{"maxSurge", "maxUnavailable"}, func(field string) bool {
 		return len(fieldowners.OwnersOf(entries, fieldpath.MakePathOrDie("spec", "strategy", "rollingUpdate", field))) > 0
 	})
-}
-
-// setDefault sets a field that is not set.
-func setDefault[T comparable](field *T, value T) {
-	var none T
-	if *field == none {
-		*field = value
-	}
 }
 
 // setDefaultPointer sets a field that is not set.

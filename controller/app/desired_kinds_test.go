@@ -241,8 +241,9 @@ func TestEndpointIsTheFirstPort(t *testing.T) {
 func TestAChildThatGoesAsAskedIsNoProblem(t *testing.T) {
 	g := NewWithT(t)
 	gone := applied{child: child{kind: kindService, name: "shop"}, Result: ssa.Result{Outcome: ssa.Gone}}
-	stalled, moving := problem(asking(g, `service: {mode: None}`), gone)
+	stalled, moving := problem(gone)
 	g.Expect([]*finding{stalled, moving}).To(Equal([]*finding{nil, nil}))
-	_, moving = problem(asking(g, `{}`), gone)
+	gone.wanted = true
+	_, moving = problem(gone)
 	g.Expect(moving).NotTo(BeNil())
 }

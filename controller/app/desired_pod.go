@@ -1,11 +1,10 @@
 package app
 
 import (
-	"fmt"
+	"cmp"
 	"maps"
 
 	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
-	"github.com/hduolab/quell/controller/ssa"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -67,7 +66,7 @@ func typedTemplate(seen observed) (*corev1.PodTemplateSpec, error) {
 	if account := spec.ServiceAccount; account != nil {
 		template.Spec.ServiceAccountName, template.Spec.AutomountServiceAccountToken = usedAccount(seen.app), account.Automount
 	}
-	return template, firstError(distinctVolumes(spec), distinctMounts(spec), distinctContainers(spec, &template.Spec))
+	return template, cmp.Or(distinctVolumes(spec), distinctMounts(spec), distinctContainers(spec, &template.Spec))
 }
 
 func affinityOf(spec *quellv1alpha1.AppSpec) (*corev1.Affinity, error) {
@@ -112,7 +111,7 @@ func complete(pod *corev1.PodSpec, selector map[string]string) {
 	for i := range pod.TopologySpreadConstraints {
 		setDefaultPointer(&pod.TopologySpreadConstraints[i].LabelSelector, metav1.LabelSelector{MatchLabels: selector})
 	}
-	setDefault(&pod.ServiceAccountName, pod.DeprecatedServiceAccount)
+	pod.ServiceAccountName = cmp.Or(pod.ServiceAccountName, pod.DeprecatedServiceAccount)
 	pod.DeprecatedServiceAccount = pod.ServiceAccountName
 }
 
@@ -130,19 +129,4 @@ func claimed(template *corev1.PodTemplateSpec) (*corev1ac.PodTemplateSpecApplyCo
 		}
 	}
 	return ac, nil
-}
-
-// claim is a thing that a field of the App makes.
-type claim struct{ by, thing string }
-
-// distinct refuses two claims of one thing with an ssa.InvalidContentError that names both and the remedy.
-func distinct(claims []claim, remedy string) error {
-	by := map[string]string{}
-	for _, c := range claims {
-		if other, found := by[c.thing]; found {
-			return &ssa.InvalidContentError{Reason: fmt.Sprintf("%s and %s would both be %s: %s", other, c.by, c.thing, remedy)}
-		}
-		by[c.thing] = c.by
-	}
-	return nil
 }

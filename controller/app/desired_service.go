@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/utils/ptr"
 )
 
 // wantsService tells whether the App has a Service: with ports, unless it is turned off. A headless one needs no port.
@@ -27,17 +28,14 @@ func wantsService(app *quellv1alpha1.App) bool {
 
 // serviceOf is what the App asks of its Service.
 func serviceOf(app *quellv1alpha1.App) quellv1alpha1.AppService {
-	if app.Spec.Service == nil {
-		return quellv1alpha1.AppService{}
-	}
-	return *app.Spec.Service
+	return ptr.Deref(app.Spec.Service, quellv1alpha1.AppService{})
 }
 
 // desiredService is the full apply configuration of an App's Service. The type is always said: left out, a Service would
 // keep the type that somebody else gave it. The error is an ssa.InvalidContentError.
 func desiredService(seen observed) (runtime.ApplyConfiguration, error) {
 	app, asked := seen.app, serviceOf(seen.app)
-	if err := firstError(distinctPorts(app), sameClusterIP(seen)); err != nil {
+	if err := cmp.Or(distinctPorts(app), sameClusterIP(seen)); err != nil {
 		return nil, err
 	}
 	spec := corev1ac.ServiceSpec().
@@ -104,8 +102,8 @@ func sameClusterIP(seen observed) error {
 	if !headless {
 		is, asked = "has no", "with one; to keep it as it is, set spec.service.mode to Headless"
 	}
-	return &ssa.InvalidContentError{Reason: fmt.Sprintf(
-		"the Service %s cluster IP, which can never be changed; delete it with kubectl delete -n %s service %s, and it is made anew %s", is, live.Namespace, live.Name, asked)}
+	return ssa.Invalid("the Service %s cluster IP, which can never be changed; delete it with kubectl delete -n %s service %s, and it is made anew %s",
+		is, live.Namespace, live.Name, asked)
 }
 
 // distinctPorts refuses two ports of the App on one port of the Service, or under one name.
@@ -121,7 +119,7 @@ func distinctPorts(app *quellv1alpha1.App) error {
 	for _, p := range serviceOf(app).ExtraPorts {
 		add(fmt.Sprintf("spec.service.extraPorts %q", p.Name), p.Name, p.Port, cmp.Or(p.Protocol, corev1.ProtocolTCP))
 	}
-	return firstError(distinct(names, "rename one of them"),
+	return cmp.Or(distinct(names, "rename one of them"),
 		distinct(numbers, "give one of them another number in spec.service.ports or spec.service.extraPorts"))
 }
 
@@ -140,15 +138,15 @@ func servicePort(app *quellv1alpha1.App, port quellv1alpha1.AppPort) int32 {
 func routedPort(app *quellv1alpha1.App, field, name string) (quellv1alpha1.AppPort, error) {
 	switch {
 	case serviceOf(app).Mode == quellv1alpha1.ServiceNone:
-		return quellv1alpha1.AppPort{}, &ssa.InvalidContentError{Reason: field + " leads to the Service, which spec.service.mode None turns off: remove that mode"}
+		return quellv1alpha1.AppPort{}, ssa.Invalid("%s leads to the Service, which spec.service.mode None turns off: remove that mode", field)
 	case len(app.Spec.Ports) == 0:
-		return quellv1alpha1.AppPort{}, &ssa.InvalidContentError{Reason: field + " leads to the Service, which has none of the App's ports: add an entry to spec.ports"}
+		return quellv1alpha1.AppPort{}, ssa.Invalid("%s leads to the Service, which has none of the App's ports: add an entry to spec.ports", field)
 	case name == "":
 		name = app.Spec.Ports[0].Name
 	}
 	port, err := namedPort(app, field, name)
 	if err == nil && protocol(port) != corev1.ProtocolTCP {
-		err = &ssa.InvalidContentError{Reason: fmt.Sprintf("%s leads to port %q, which is %s: name a TCP port of spec.ports", field, name, port.Protocol)}
+		err = ssa.Invalid("%s leads to port %q, which is %s: name a TCP port of spec.ports", field, name, port.Protocol)
 	}
 	return port, err
 }
@@ -166,21 +164,5 @@ func namedPort(app *quellv1alpha1.App, field, name string) (quellv1alpha1.AppPor
 	if len(names) > 0 {
 		there = "which has " + strings.Join(names, ", ")
 	}
-	return quellv1alpha1.AppPort{}, &ssa.InvalidContentError{Reason: fmt.Sprintf("%s: %q is not in spec.ports, %s", field, name, there)}
-}
-
-// endpoint is the DNS name within the cluster and the first port, "" without a Service or without a port.
-func endpoint(app *quellv1alpha1.App) string {
-	var port int32
-	switch extra := serviceOf(app).ExtraPorts; {
-	case !wantsService(app):
-		return ""
-	case len(app.Spec.Ports) > 0:
-		port = servicePort(app, app.Spec.Ports[0])
-	case len(extra) > 0:
-		port = extra[0].Port
-	default:
-		return ""
-	}
-	return fmt.Sprintf("%s.%s.svc:%d", app.Name, app.Namespace, port)
+	return quellv1alpha1.AppPort{}, ssa.Invalid("%s: %q is not in spec.ports, %s", field, name, there)
 }

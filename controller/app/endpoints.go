@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
@@ -34,25 +33,12 @@ type place struct {
 func places(app *quellv1alpha1.App, children []applied) []place {
 	var all []place
 	for _, c := range children {
-		if o := c.current(); o != nil && asksFor(app, c.kind) && healthy(children, c.kind) {
-			all = append(all, placesOf(app, o)...)
+		if o, k := c.current(), kindNamed(c.kind); o != nil && k.places != nil && c.wanted && c.isHealthy() {
+			all = append(all, k.places(app, o)...)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b place) int { return cmp.Compare(a.rank(), b.rank()) })
 	return firstOfEach(all)
-}
-
-// placesOf are where one child leads to the App.
-func placesOf(app *quellv1alpha1.App, o client.Object) []place {
-	switch o := o.(type) {
-	case *corev1.Service:
-		return servicePlaces(app, o)
-	case *networkingv1.Ingress:
-		return ingressPlaces(o)
-	case *gatewayv1.HTTPRoute:
-		return routePlaces(o)
-	}
-	return nil
 }
 
 func (p place) rank() int {
@@ -139,7 +125,28 @@ func portURI(host string, p corev1.ServicePort) string {
 	return scheme + "://" + net.JoinHostPort(host, strconv.Itoa(int(p.Port)))
 }
 
-func ingressPlaces(i *networkingv1.Ingress) []place {
+// endpoint is the DNS name within the cluster and the first port, "" without a Service or without a port.
+func endpoint(app *quellv1alpha1.App) string {
+	var port int32
+	switch extra := serviceOf(app).ExtraPorts; {
+	case !wantsService(app):
+		return ""
+	case len(app.Spec.Ports) > 0:
+		port = servicePort(app, app.Spec.Ports[0])
+	case len(extra) > 0:
+		port = extra[0].Port
+	default:
+		return ""
+	}
+	return fmt.Sprintf("%s.%s.svc:%d", app.Name, app.Namespace, port)
+}
+
+// hasService reports whether there is a Service that is as desired.
+func hasService(children []applied) bool {
+	return slices.ContainsFunc(children, func(c applied) bool { return c.kind == kindService && c.isHealthy() })
+}
+
+func ingressPlaces(_ *quellv1alpha1.App, i *networkingv1.Ingress) []place {
 	var all []place
 	for _, rule := range i.Spec.Rules {
 		scheme := "http"
@@ -167,7 +174,7 @@ func hasCertificate(i *networkingv1.Ingress, host string) bool {
 }
 
 // routePlaces are the host names of a route that its Gateways have accepted. Whether they speak TLS is the Gateway's matter.
-func routePlaces(r *gatewayv1.HTTPRoute) []place {
+func routePlaces(_ *quellv1alpha1.App, r *gatewayv1.HTTPRoute) []place {
 	if routeState(r).ready != metav1.ConditionTrue {
 		return nil
 	}

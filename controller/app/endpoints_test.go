@@ -25,7 +25,7 @@ func exposed(app *quellv1alpha1.App) {
 }
 
 func inPlace(kind string, o client.Object) applied {
-	return applied{child: child{kind: kind, name: "shop", live: o}, Result: ssa.Result{Outcome: ssa.Unchanged, Object: o}}
+	return applied{child: child{kind: kind, name: "shop", wanted: true, live: o}, Result: ssa.Result{Outcome: ssa.Unchanged, Object: o}}
 }
 
 func ingressWith(tls []networkingv1.IngressTLS, hosts ...string) *networkingv1.Ingress {
@@ -73,7 +73,7 @@ func TestEndpoints(t *testing.T) {
 		"route, not yet":  {[]applied{inPlace(kindRoute, routed(accepted))}, "", nil},
 		"twice":           {[]applied{inPlace(kindIngress, ingressWith(nil, "shop.example.com /")), inPlace(kindRoute, routed(accepted, resolved))}, "http://shop.example.com/", []string{"External http://shop.example.com/"}},
 		"too long":        {[]applied{inPlace(kindIngress, ingressWith(nil, "a.example.com /"+strings.Repeat("x", 512)))}, "", nil},
-		"in trouble":      {[]applied{{child: child{kind: kindService, live: ports("", http)}, foreign: "it has no owner"}}, "", nil},
+		"in trouble":      {[]applied{{child: child{kind: kindService, wanted: true, live: ports("", http)}, foreign: "it has no owner"}}, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -32,7 +32,7 @@ func (r *Reconciler) tell(app *quellv1alpha1.App, written *quellv1alpha1ac.AppSt
 			r.Events.Eventf(app, nil, corev1.EventTypeWarning, "FieldConflict", "Reconcile", "%s", *c.Message)
 		}
 	}
-	if meta.IsStatusConditionTrue(app.Status.Conditions, quellv1alpha1.ConditionFieldConflict) && !says(written, quellv1alpha1.ConditionFieldConflict) {
+	if !deletionPending(app) && meta.IsStatusConditionTrue(app.Status.Conditions, quellv1alpha1.ConditionFieldConflict) && !says(written, quellv1alpha1.ConditionFieldConflict) {
 		r.Events.Eventf(app, nil, corev1.EventTypeNormal, "FieldConflictEnded", "Reconcile", "nobody else owns fields that the App sets any more")
 	}
 }

@@ -55,3 +55,11 @@ func TestTransitionsAreTold(t *testing.T) {
 		})
 	}
 }
+
+func TestAConflictOfAnAppThatIsBeingDeletedDoesNotEnd(t *testing.T) {
+	app := shop(deleted)
+	meta.SetStatusCondition(&app.Status.Conditions, metav1.Condition{Type: quellv1alpha1.ConditionFieldConflict, Status: metav1.ConditionTrue, Reason: reasonYielded})
+	recorder := events.NewFakeRecorder(10)
+	(&Reconciler{Options: Options{Events: recorder}}).tell(app, quellv1alpha1ac.AppStatus())
+	NewWithT(t).Expect(recorder.Events).To(BeEmpty())
+}

@@ -8,13 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
 	"github.com/hduolab/quell/controller/fieldowners"
 	"github.com/hduolab/quell/controller/ssa"
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -46,11 +43,13 @@ const maxMessage = 1024
 
 // problem tells what keeps a child from its desired state: something that a person has to change, or something that goes on
 // by itself. Messages hold nothing that changes by itself: no time, no generated name, no raw error of a lower layer.
-func problem(app *quellv1alpha1.App, c applied) (stalled, moving *finding) {
+func problem(c applied) (stalled, moving *finding) {
 	object := fmt.Sprintf("%s %q", c.kind, c.name)
 	switch {
 	case c.pending:
 		return nil, nil
+	case c.leaving && c.live == nil:
+		return nil, found(reasonLeaving, "%s cannot be made while its namespace is being deleted", object)
 	case c.leaving:
 		return nil, found(reasonLeaving, "%s is still being deleted%s", object, finalizers(c.live))
 	case c.foreign != "":
@@ -74,7 +73,7 @@ func problem(app *quellv1alpha1.App, c applied) (stalled, moving *finding) {
 		}
 		return nil, found(reasonChurn, "%s of %s computed anew each time; written more and more rarely: a fault of the operator", paths(c.Result), object)
 	case ssa.Gone, ssa.Replaced:
-		if !asksFor(app, c.kind) {
+		if !c.wanted {
 			return nil, nil
 		}
 		return nil, found(reasonCreating, "%s is being created", object)
@@ -173,46 +172,13 @@ func conflicts(list []fieldowners.Conflict) string {
 	for i, c := range list {
 		words[i] = fmt.Sprintf("%s belongs to %s", c.Path, ownerWords(c.Owner))
 	}
+	slices.Sort(words) // their order is that of managedFields
 	return strings.Join(words, "; ")
 }
 
 func paths(r ssa.Result) string { return strings.Join(r.Paths(), ", ") }
 
-// healthy reports whether a child is as desired, or was just made so.
-func healthy(children []applied, kind string) bool {
-	return slices.ContainsFunc(children, func(c applied) bool {
-		return c.kind == kind && c.err == nil && c.foreign == "" && !c.leaving && c.Outcome != ssa.Conflicted && c.Outcome != ssa.Gone
-	})
-}
-
-// rollout tells how far a Deployment is, by the rules of kubectl rollout status and kstatus. A new generation that is not
-// observed yet is no rollout if it was untouched by us and this App was rolled out: every annotation that anybody writes
-// to a Deployment makes one.
-func rollout(app *quellv1alpha1.App, d *appsv1.Deployment, untouched bool) (stalled, moving *finding) {
-	switch {
-	case d == nil:
-		return nil, found(reasonCreating, "Deployment %q is being created", app.Name)
-	case d.Status.ObservedGeneration < d.Generation && (!untouched || !wasRolledOut(app)):
-		return nil, found(reasonRollingOut, "the newest generation is rolling out")
-	case isStuck(d):
-		return found(reasonStuck, "Deployment %q made no progress within its deadline; look at its Pods", d.Name), nil
-	case d.Status.UpdatedReplicas < wantedReplicas(app, d), d.Status.Replicas > wantedReplicas(app, d):
-		return nil, found(reasonRollingOut, "the newest generation is rolling out")
-	case d.Status.AvailableReplicas < wantedReplicas(app, d):
-		return nil, found(reasonUnavailable, "not all replicas of the newest generation serve yet")
-	}
-	return nil, nil
-}
-
-// isComplete reports whether a Deployment has nothing left to do, as kubectl rollout status does.
-func isComplete(d *appsv1.Deployment) bool {
-	want := ptr.Deref(d.Spec.Replicas, 1)
-	return d.Status.ObservedGeneration >= d.Generation && d.Status.UpdatedReplicas >= want &&
-		d.Status.Replicas <= d.Status.UpdatedReplicas && d.Status.AvailableReplicas >= d.Status.UpdatedReplicas
-}
-
-func isStuck(d *appsv1.Deployment) bool {
-	return slices.ContainsFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
-		return c.Type == appsv1.DeploymentProgressing && c.Reason == reasonStuck
-	})
+// isHealthy reports whether a child is as desired, or was just made so.
+func (a applied) isHealthy() bool {
+	return a.err == nil && a.foreign == "" && !a.leaving && a.Outcome != ssa.Conflicted && a.Outcome != ssa.Gone
 }

@@ -25,7 +25,7 @@ type observed struct {
 	configHash string
 	// configStalled and configMoving say why configHash is that of the Pods and not that of the content.
 	configStalled, configMoving *finding
-	// routeError tells why the App's HTTPRoute cannot be read.
+	// routeError tells why the App's HTTPRoute cannot be read; the rest of the App does not wait for it.
 	routeError error
 	// former are objects that the App made under names that it does not ask for any more, to be deleted.
 	former []client.Object
@@ -71,16 +71,16 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (observe
 	if seen.former, err = r.formerAccounts(ctx, seen); err != nil {
 		return observed{}, err
 	}
-	if seen, err = r.recheck(ctx, seen); err != nil || seen.app == nil {
+	if seen, err = r.readAnew(ctx, seen); err != nil || seen.app == nil {
 		return seen, err
 	}
 	err = r.lookAtConfig(ctx, &seen)
 	return seen, err
 }
 
-// recheck reads the App anew past the cache before an object without an owner is adopted: it may have been orphaned on purpose a
+// readAnew reads the App anew past the cache before an object without an owner is adopted: it may have been orphaned on purpose a
 // moment ago, and an owner that is gone would have it deleted.
-func (r *Reconciler) recheck(ctx context.Context, seen observed) (observed, error) {
+func (r *Reconciler) readAnew(ctx context.Context, seen observed) (observed, error) {
 	if deletionPending(seen.app) || !hasOrphan(seen) {
 		return seen, nil
 	}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -48,28 +49,19 @@ func overlaid(app *quellv1alpha1.App, template *corev1.PodTemplateSpec) (*corev1
 	merged, err := merge(patch)
 	if err != nil {
 		at := culprit(overlayField, patch, func(part []byte) bool { _, err := merge(part); return err != nil })
-		return nil, &ssa.InvalidContentError{Reason: at + ": " + err.Error()}
+		return nil, ssa.Invalid("%s: %v", at, err)
 	}
 	result := &corev1.PodTemplateSpec{}
 	if err := decodeStrict(overlayField, merged, result); err != nil {
 		return nil, err
 	}
-	return result, firstError(
+	return result, cmp.Or(
 		keepsOwn(overlayField+".metadata.labels", template.Labels, result.Labels),
 		keepsOwn(overlayField+".metadata.annotations", template.Annotations, result.Annotations),
 		keepsContainer(&result.Spec),
 		distinctContainers(&app.Spec, &result.Spec),
 		oneSource(&app.Spec, result.Spec.Volumes),
 	)
-}
-
-func firstError(list ...error) error {
-	for _, err := range list {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // keepsOwn refuses a change of the labels and annotations that the operator sets.
@@ -83,7 +75,7 @@ func keepsOwn(field string, before, after map[string]string) error {
 		was, had := before[key]
 		is, has := after[key]
 		if isOwnKey(key) && (was != is || had != has) {
-			return &ssa.InvalidContentError{Reason: fmt.Sprintf("%s: %s is set by the operator and must stay as it is: remove it from spec.podTemplate", field, key)}
+			return ssa.Invalid("%s: %s is set by the operator and must stay as it is: remove it from spec.podTemplate", field, key)
 		}
 	}
 	return nil
@@ -95,10 +87,10 @@ func isOwnKey(key string) bool {
 }
 
 func keepsContainer(pod *corev1.PodSpec) error {
-	if slices.ContainsFunc(pod.Containers, func(c corev1.Container) bool { return c.Name == ContainerName }) {
+	if slices.ContainsFunc(pod.Containers, func(c corev1.Container) bool { return c.Name == containerName }) {
 		return nil
 	}
-	return &ssa.InvalidContentError{Reason: fmt.Sprintf("%s removes container %q, which runs spec.image: leave it in place", overlayField, ContainerName)}
+	return ssa.Invalid("%s removes container %q, which runs spec.image: leave it in place", overlayField, containerName)
 }
 
 // oneSource refuses a volume to which the overlay adds a second source.
@@ -113,8 +105,8 @@ func oneSource(spec *quellv1alpha1.AppSpec, volumes []corev1.Volume) error {
 			return fmt.Errorf("decode volume %q: %w", v.Name, err)
 		}
 		if len(sources) > 1 {
-			return &ssa.InvalidContentError{Reason: fmt.Sprintf("%s and %s would both give volume %q a source (%s): rename one of them",
-				volumeField(spec, v.Name), overlayField, v.Name, strings.Join(slices.Sorted(maps.Keys(sources)), ", "))}
+			return ssa.Invalid("%s and %s would both give volume %q a source (%s): rename one of them",
+				volumeField(spec, v.Name), overlayField, v.Name, strings.Join(slices.Sorted(maps.Keys(sources)), ", "))
 		}
 	}
 	return nil
@@ -141,7 +133,7 @@ func decodeStrict(field string, raw []byte, into any, ignore ...func(path string
 		at := culprit(field, raw, func(part []byte) bool {
 			return kjson.UnmarshalCaseSensitivePreserveInts(part, reflect.New(reflect.TypeOf(into).Elem()).Interface()) != nil
 		})
-		return &ssa.InvalidContentError{Reason: at + ": " + misfit(err)}
+		return ssa.Invalid("%s: %s", at, misfit(err))
 	}
 	var words []string
 	for _, u := range unknown {
@@ -158,7 +150,7 @@ func decodeStrict(field string, raw []byte, into any, ignore ...func(path string
 		return nil
 	}
 	slices.Sort(words)
-	return &ssa.InvalidContentError{Reason: strings.Join(slices.Compact(words), "; ")}
+	return ssa.Invalid("%s", strings.Join(slices.Compact(words), "; "))
 }
 
 // misfit words a value that cannot be decoded.

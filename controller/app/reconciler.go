@@ -25,8 +25,8 @@ import (
 const (
 	// ChildManager owns what the operator sets on children.
 	ChildManager = "quell-app"
-	// StatusManager owns App.status.
-	StatusManager = "quell-app-status"
+	// statusManager owns App.status.
+	statusManager = "quell-app-status"
 )
 
 const (
@@ -86,7 +86,7 @@ func New(o Options) (*Reconciler, error) {
 	status, err := ssa.NewStatusWriter(ssa.StatusOptions{
 		Options: ssa.Options{
 			Client: o.Client, Reader: o.Reader, Types: applyconfig.NewTypeConverter(scheme),
-			FieldManager: StatusManager, Limit: statusLimit, Clock: o.Clock,
+			FieldManager: statusManager, Limit: statusLimit, Clock: o.Clock,
 		},
 		Details: []string{"ready", "replicas", "readyReplicas", "availableReplicas", "updatedReplicas", "images", "revision", "children"},
 		Settle:  settle,

@@ -44,12 +44,29 @@ func TestTheRenderingIsKept(t *testing.T) {
 		"the annotation is no rendering":       {made(remembered, "0", false), 1},
 		"the Deployment is gone, of the first": {observed{app: plain}, 1},
 		"the Deployment is gone, of this":      {observed{app: remembered}, 2},
-		"the Deployment is somebody else's":    {made(shop(), "1", true), newestRendering},
-		"somebody else's, the App is older":    {made(plain, "2", true), 1},
+		"the Deployment is somebody else's":    {made(shop(), "", true), 1},
+		"somebody else's, the App was there":   {made(remembered, "", true), 1},
+		"somebody else's, with a wish":         {made(shop(), "2", true), 2},
 		"the status is of a later release":     {observed{app: shop(func(app *quellv1alpha1.App) { app.Status.Rendering = 99 })}, newestRendering},
 	} {
 		g.Expect(renderingOf(c.seen)).To(Equal(c.want), name)
 	}
+}
+
+func TestAnAdoptedDeploymentKeepsItsRendering(t *testing.T) {
+	g := NewWithT(t)
+	app := shop(func(app *quellv1alpha1.App) { app.Status.Rendering = 2 })
+	foreign := made(app, "", true)
+	g.Expect(renderingToKeep(foreign)).To(BeEquivalentTo(2), "it may be deleted, and the App make its own")
+	offered := made(app, "", true)
+	offered.deployment().Annotations = map[string]string{AnnotationAdopt: app.Name}
+	offered.deployment().Spec.Selector = &metav1.LabelSelector{MatchLabels: selectorLabels(app)}
+	g.Expect(isOffered(offered.deployment(), app)).To(BeTrue())
+	g.Expect(renderingToKeep(offered)).To(BeEquivalentTo(1))
+	g.Expect(renderingNote(offered)).To(HaveKeyWithValue(AnnotationRendering, "1"), "else a status that could not be written decides")
+	adopted := made(app, "1", false)
+	g.Expect(renderingOf(adopted)).To(BeEquivalentTo(1))
+	g.Expect(renderingNote(adopted)).To(Equal(renderingNote(offered)))
 }
 
 // The first rendering is what the first release applied, and beyond that only the strategy, which the API server fills in anyway.

@@ -23,9 +23,6 @@ const (
 	autoscalerManager = "kube-controller-manager"
 )
 
-// isHandedBack reports whether another number than that of an autoscaler that is gone is to be stated.
-func (c count) isHandedBack() bool { return c.uncontested && c.unsure }
-
 var replicasPath = fieldpath.MakePathOrDie("spec", "replicas")
 
 // count is the verdict on a Deployment's spec.replicas.
@@ -37,6 +34,9 @@ type count struct {
 	// uncontested tells that to take the field is no conflict: its value stays, or an autoscaler that is gone left it behind.
 	uncontested bool
 }
+
+// isHandedBack reports whether another number than that of an autoscaler that is gone is to be stated.
+func (c count) isHandedBack() bool { return c.uncontested && c.unsure }
 
 // replicas decides what the apply of the Deployment says about the number of Pods.
 //
@@ -71,14 +71,6 @@ func replicas(seen observed) count {
 // autoscaled tells whether an autoscaler sets the number of Pods, or is about to. One that the App does not want any more does
 // so until it is gone.
 func (o observed) autoscaled() bool { return o.app.Spec.Autoscaling != nil || len(o.scalers) > 0 }
-
-// wantedReplicas is the number of Pods with which an App is complete, whoever set it.
-func wantedReplicas(app *quellv1alpha1.App, d *appsv1.Deployment) int32 {
-	if d == nil {
-		return desiredReplicas(app)
-	}
-	return ptr.Deref(d.Spec.Replicas, 1)
-}
 
 func desiredReplicas(app *quellv1alpha1.App) int32 { return ptr.Deref(app.Spec.Replicas, 1) }
 

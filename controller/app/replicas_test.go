@@ -134,14 +134,21 @@ func TestReplicas(t *testing.T) {
 func TestTentative(t *testing.T) {
 	g := NewWithT(t)
 	seen := observed{app: &quellv1alpha1.App{Spec: quellv1alpha1.AppSpec{Replicas: ptr.To[int32](2)}}, live: map[string]client.Object{}}
-	g.Expect(isTentative(kindDeployment, seen)).To(BeFalse())
-	g.Expect(isTentative(kindAutoscaler, seen)).To(BeTrue())
-	g.Expect(isTentative(kindService, seen)).To(BeFalse())
+	deployment, autoscaler, service := kindNamed(kindDeployment), kindNamed(kindAutoscaler), kindNamed(kindService)
+	g.Expect(isTentative(deployment, seen)).To(BeFalse())
+	g.Expect(isTentative(autoscaler, seen)).To(BeTrue())
+	g.Expect(isTentative(service, seen)).To(BeTrue(), "to be deleted")
+	withPorts(seen.app)
+	g.Expect(isTentative(service, seen)).To(BeFalse())
+	seen.app.Spec.Autoscaling = &quellv1alpha1.AppAutoscaling{MinReplicas: 1, MaxReplicas: 2}
+	g.Expect(isTentative(autoscaler, seen)).To(BeTrue())
+	seen.app.Spec.Autoscaling = nil
 	seen.live[kindDeployment] = deploymentOf(3, heldByUs)
-	g.Expect(isTentative(kindDeployment, seen)).To(BeTrue())
+	g.Expect(isTentative(deployment, seen)).To(BeTrue())
 	seen.sure = true
-	g.Expect(isTentative(kindDeployment, seen)).To(BeFalse())
-	g.Expect(isTentative(kindAutoscaler, seen)).To(BeFalse())
+	for _, k := range kinds {
+		g.Expect(isTentative(k, seen)).To(BeFalse(), k.name)
+	}
 }
 
 func TestHandoverIsNoTaking(t *testing.T) {

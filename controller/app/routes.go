@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
-	"time"
 
 	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
 	"github.com/hduolab/quell/controller/eventfilter"
@@ -17,86 +15,52 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
-)
-
-const (
-	// askForRoutes is how long it is taken for granted that the cluster does not serve HTTPRoutes, whichever App asks.
-	askForRoutes = 2 * time.Second
-	// routeSync bounds the wait for the first list of HTTPRoutes.
-	routeSync = 30 * time.Second
 )
 
 // errGatewayMissing tells that the cluster does not have the Gateway API, in words for the App's status.
 var errGatewayMissing error = &ssa.InvalidContentError{Reason: "the cluster does not serve HTTPRoute of gateway.networking.k8s.io/v1: " +
 	"install the Gateway API (https://gateway-api.sigs.k8s.io) and a Gateway controller, or remove spec.httpRoute"}
 
-// routes follow the cluster's HTTPRoutes, a kind that it may lack. They are watched from the first look at which the cluster
-// serves them, and until it does not serve them any more; an App that asks for one looks again every now and then. The cache is
-// their own, so that it can end. Safe for concurrent use.
+// routes follow the cluster's HTTPRoutes, a kind that it may lack. Safe for concurrent use.
 type routes struct {
+	*kindWatch
 	client client.Client
 	reader client.Reader
-	now    func() time.Time
-	// newCache makes a cache that reports the errors of its watch.
-	newCache func(toolscache.WatchErrorHandlerWithContext) (cache.Cache, error)
-	owners   handler.EventHandler
-	changes  predicate.Predicate
-
-	// ctx and queue are the controller's, as of its start.
-	ctx   context.Context
-	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
-
-	mu sync.Mutex
-	// running is nil while HTTPRoutes are not watched, for the reason in denied, as found at the time in asked.
-	running *runningWatch
-	denied  error
-	asked   time.Time
 }
 
 func newRoutes(o Options) *routes {
-	i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == kindRoute })
-	return &routes{client: o.Client, reader: o.Reader, now: o.Clock.Now, changes: eventfilter.Projected(kinds[i].facts)}
-}
-
-// bind lets the routes work with a manager.
-func (r *routes) bind(mgr ctrl.Manager) {
-	r.owners = handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &quellv1alpha1.App{}, handler.OnlyControllerOwner())
-	r.newCache = func(failed toolscache.WatchErrorHandlerWithContext) (cache.Cache, error) {
-		return cache.New(mgr.GetConfig(), cache.Options{
-			HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-			DefaultLabelSelector: labels.SelectorFromSet(labels.Set{LabelManagedBy: ManagedBy}),
-			DefaultTransform:     trimManagedFields, DefaultWatchErrorHandler: failed,
-		})
+	r := &routes{client: o.Client, reader: o.Reader}
+	r.kindWatch = &kindWatch{
+		kind: kindRoute, empty: empty[gatewayv1.HTTPRoute], may: r.served, ends: endOfRoutes, users: r.users,
+		options: cache.Options{
+			DefaultLabelSelector: labels.SelectorFromSet(labels.Set{LabelManagedBy: ManagedBy}), DefaultTransform: trimManagedFields,
+		},
+		handler: handler.EnqueueRequestForOwner(o.Client.Scheme(), o.Client.RESTMapper(), &quellv1alpha1.App{}, handler.OnlyControllerOwner()),
+		changes: eventfilter.Projected(kindNamed(kindRoute).facts), now: o.Clock.Now,
 	}
-}
-
-// Start is called by the controller when it starts; nothing is watched yet.
-func (r *routes) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	r.ctx, r.queue = ctx, queue
-	return nil
+	return r
 }
 
 // find reads an HTTPRoute, nil when it does not exist. The API server is asked only for one that is wanted and the cache does not
-// have. The error is errGatewayMissing, or of the API server; it is of no concern to an App that does not want a route.
+// have. For an App without a route it is found out too whether there are any, since an earlier process may have left one behind,
+// but once it is known that the cluster does not serve them that is not asked again.
 func (r *routes) find(ctx context.Context, key client.ObjectKey, wanted bool) (client.Object, error) {
-	running, err := r.watch(ctx, key, wanted)
+	if !wanted && errors.Is(r.why(), errGatewayMissing) {
+		return nil, errGatewayMissing
+	}
+	running, err := r.watch(ctx, key)
 	if err != nil {
 		return nil, err
 	}
 	route := &gatewayv1.HTTPRoute{}
-	err = r.read(ctx, running, key, route)
+	err = running.read(ctx, key, route)
 	if apierrors.IsNotFound(err) && wanted {
 		err = r.reader.Get(ctx, key, route)
 	}
@@ -112,36 +76,6 @@ func (r *routes) find(ctx context.Context, key client.ObjectKey, wanted bool) (c
 	return route, nil
 }
 
-// read reads from the cache, after its first list.
-func (r *routes) read(ctx context.Context, running *runningWatch, key client.ObjectKey, into client.Object) error {
-	ctx, cancel := context.WithTimeout(ctx, routeSync)
-	defer cancel()
-	defer context.AfterFunc(running.ctx, cancel)()
-	if !running.WaitForCacheSync(ctx) {
-		return errors.New("the cache of HTTPRoutes was not filled in time")
-	}
-	return running.Get(ctx, key, into)
-}
-
-// watch returns the watch of HTTPRoutes, which it starts when there is none and the cluster serves them. It asks once for an App
-// without a route too: an earlier process may have left one behind.
-func (r *routes) watch(ctx context.Context, key client.ObjectKey, wanted bool) (*runningWatch, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.running != nil {
-		return r.running, nil
-	}
-	if r.denied != nil && (!wanted || r.now().Sub(r.asked) < askForRoutes) {
-		return nil, r.denied
-	}
-	if r.denied, r.asked = r.served(ctx, key), r.now(); r.denied != nil {
-		return nil, r.denied
-	}
-	var err error
-	r.running, err = r.start()
-	return r.running, err
-}
-
 // served returns an error when HTTPRoutes cannot be read.
 func (r *routes) served(ctx context.Context, key client.ObjectKey) error {
 	err := r.reader.Get(ctx, key, &gatewayv1.HTTPRoute{})
@@ -154,58 +88,34 @@ func (r *routes) served(ctx context.Context, key client.ObjectKey) error {
 	return nil
 }
 
-// start watches HTTPRoutes, and wakes the Apps that they belong to.
-func (r *routes) start() (*runningWatch, error) {
-	ctx, stop := context.WithCancel(r.ctx)
-	running := &runningWatch{ctx: ctx, stop: stop}
-	own, err := r.newCache(func(ctx context.Context, reflector *toolscache.Reflector, err error) {
-		r.failed(ctx, running, reflector, err)
-	})
-	if err != nil {
-		stop()
-		return nil, fmt.Errorf("make a cache of HTTPRoutes: %w", err)
-	}
-	running.Cache = own
-	go func() {
-		if err := own.Start(ctx); err != nil {
-			logf.FromContext(ctx).Error(err, "watch ended", "kind", kindRoute)
-			r.end(running, err)
-		}
-	}()
-	var object client.Object = &gatewayv1.HTTPRoute{}
-	return running, source.Kind(own, object, r.owners, r.changes).Start(ctx, r.queue)
-}
-
-// failed ends a watch of what is not served any more, or must not be read, and lets the Apps say so; all else is retried.
-func (r *routes) failed(ctx context.Context, running *runningWatch, reflector *toolscache.Reflector, err error) {
+// endOfRoutes ends the watch of what is not served any more, or must not be read.
+func endOfRoutes(err error) error {
 	switch {
 	case apierrors.IsNotFound(err):
-		r.end(running, errGatewayMissing)
+		return errGatewayMissing
 	case apierrors.IsForbidden(err):
-		r.end(running, err)
-	default:
-		toolscache.DefaultWatchErrorHandler(ctx, reflector, err)
-		return
+		return err
 	}
-	var apps quellv1alpha1.AppList
-	if err := r.client.List(r.ctx, &apps); err != nil {
-		logf.FromContext(ctx).Error(err, "Apps are not told that HTTPRoutes are not served any more")
-	}
-	for i := range apps.Items {
-		if wantsRoute(&apps.Items[i]) {
-			r.queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&apps.Items[i])})
-		}
-	}
+	return nil
 }
 
-// end ends a watch.
-func (r *routes) end(running *runningWatch, why error) {
-	running.stop()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.running == running {
-		r.running, r.denied, r.asked = nil, why, r.now()
+// users are the Apps that ask for an HTTPRoute.
+func (r *routes) users(ctx context.Context) []reconcile.Request {
+	var apps quellv1alpha1.AppList
+	if err := r.client.List(ctx, &apps); err != nil {
+		logf.FromContext(ctx).Error(err, "Apps are not told that HTTPRoutes are not served any more")
 	}
+	return requests(slices.DeleteFunc(apps.Items, func(app quellv1alpha1.App) bool { return !wantsRoute(&app) }))
+}
+
+// leftRoute is an error when the App asked for an HTTPRoute once that it has to lose now and that cannot be read. Its row in
+// the status tells; it stays until the route was looked for.
+func leftRoute(seen observed, kind string) error {
+	had := slices.ContainsFunc(seen.app.Status.Children, func(row quellv1alpha1.AppChild) bool { return row.Kind == kindRoute })
+	if kind != kindRoute || !had || errors.Is(seen.routeError, errGatewayMissing) {
+		return nil
+	}
+	return seen.routeError
 }
 
 // isUnserved reports whether an error tells that the API server does not know a kind.

@@ -54,18 +54,15 @@ func findScalers(ctx context.Context, from client.Reader, app *quellv1alpha1.App
 		return !slices.Contains(targets(&h), app.Name)
 	})
 	slices.SortFunc(found, func(a, b autoscalingv2.HorizontalPodAutoscaler) int {
-		return cmp.Or(compareBool(metav1.IsControlledBy(&b, app), metav1.IsControlledBy(&a, app)), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(scalerRank(app, &a), scalerRank(app, &b)), cmp.Compare(a.Name, b.Name))
 	})
 	return found, nil
 }
 
-// compareBool orders false before true.
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
+// scalerRank puts the App's own autoscaler first.
+func scalerRank(app *quellv1alpha1.App, h *autoscalingv2.HorizontalPodAutoscaler) int {
+	if metav1.IsControlledBy(h, app) {
 		return 0
-	case b:
-		return -1
 	}
 	return 1
 }

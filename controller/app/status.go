@@ -10,8 +10,6 @@ import (
 	quellv1alpha1ac "github.com/hduolab/quell/applyconfig/quell/v1alpha1"
 	"github.com/hduolab/quell/controller/ssa"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
@@ -34,9 +32,11 @@ type picture struct {
 	degraded    bool
 	terminating bool
 	suspended   bool
-	// rows are status.children, aspects the conditions of other files.
-	rows    []*quellv1alpha1ac.AppChildApplyConfiguration
-	aspects []aspect
+	// rows are status.children, conflicts status.conflicts.
+	rows      []*quellv1alpha1ac.AppChildApplyConfiguration
+	conflicts []quellv1alpha1.FieldConflict
+	// aspects are the conditions that other files decide.
+	aspects []*aspect
 }
 
 // aspect is a condition that tells of one thing beside the rollout and has no part in Ready.
@@ -45,9 +45,6 @@ type aspect struct {
 	is   bool
 	finding
 }
-
-// aspects decide these conditions, each in a file of its own; nil is a condition that is absent.
-var aspects = []func(observed, []applied) *aspect{autoscalingActive, fieldConflict}
 
 // ready is whether the newest generation serves as asked.
 func (p picture) ready() bool {
@@ -62,16 +59,16 @@ func desiredStatus(seen observed, children []applied) *quellv1alpha1ac.AppApplyC
 		WithObservedGeneration(app.Generation).
 		WithPhase(p.phase()).
 		WithSelector(labels.SelectorFromSet(selectorLabels(app)).String()).
-		WithRendering(renderingOf(seen)).
+		WithRendering(renderingToKeep(seen)).
 		WithChildren(p.rows...).
-		WithConflicts(conflictRows(seen, children)...).
+		WithConflicts(conflictRows(p.conflicts)...).
 		WithConditions(p.conditions(app)...)
 	if seen.version != "" {
 		status.WithOperatorVersion(seen.version)
 	}
 	setReplicas(status, app, p.deployment)
 	setImages(status, app, p.deployment)
-	if e := endpoint(app); e != "" && healthy(children, kindService) {
+	if e := endpoint(app); e != "" && hasService(children) {
 		status.WithEndpoint(e)
 	}
 	setEndpoints(status, app, children)
@@ -95,29 +92,27 @@ func look(seen observed, children []applied) picture {
 	var stuck, rolling *finding
 	untouched := false
 	for _, c := range children {
-		stalled, moving := problem(seen.app, c)
-		p.stalled, p.moving = first(p.stalled, stalled), first(p.moving, moving)
+		stalled, moving := problem(c)
+		p.stalled, p.moving = cmp.Or(p.stalled, stalled), cmp.Or(p.moving, moving)
 		if c.kind == kindDeployment {
 			p.deployment, _ = c.current().(*appsv1.Deployment)
 			stuck, rolling, untouched = stalled, moving, c.Outcome == ssa.Unchanged
 		}
 	}
 	held := heldBack(children)
-	if p.moving = first(held, p.moving); !p.suspended {
-		p.stalled, p.moving = first(p.stalled, seen.configStalled), first(p.moving, seen.configMoving)
+	p.moving = cmp.Or(held, p.moving)
+	if !p.suspended {
+		p.stalled, p.moving = cmp.Or(p.stalled, seen.configStalled), cmp.Or(p.moving, seen.configMoving)
 	}
 	stalled, moving := rollout(seen.app, p.deployment, untouched)
 	p.degraded = rolling == nil && moving != nil && moving.reason == reasonUnavailable && wasRolledOut(seen.app)
 	stalled, moving = explained(stalled, moving, seen.stuck.why)
-	p.stalled, p.moving = first(p.stalled, stalled), first(first(p.moving, moving), lack(seen.app, children))
-	p.available = p.deployment != nil && deploymentCondition(p.deployment, appsv1.DeploymentAvailable) == corev1.ConditionTrue
-	p.setProgress(first(stuck, stalled), first(held, first(rolling, moving)))
-	p.rows = childRows(seen, children, first(stalled, moving))
-	for _, decide := range aspects {
-		if a := decide(seen, children); a != nil {
-			p.aspects = append(p.aspects, *a)
-		}
-	}
+	p.stalled, p.moving = cmp.Or(p.stalled, stalled), cmp.Or(p.moving, moving, lack(children))
+	p.available = isAvailable(p.deployment)
+	p.setProgress(cmp.Or(stuck, stalled), cmp.Or(held, rolling, moving))
+	p.rows = childRows(seen, children, cmp.Or(stalled, moving))
+	p.conflicts = fieldConflicts(seen, children)
+	p.aspects = []*aspect{autoscalingActive(seen, children), fieldConflict(p.conflicts)}
 	return p
 }
 
@@ -134,19 +129,6 @@ func (p *picture) setProgress(stalled, moving *finding) {
 	default:
 		p.progress = finding{reasonRolledOut, "the newest generation is rolled out"}
 	}
-}
-
-func first(a, b *finding) *finding {
-	if a != nil {
-		return a
-	}
-	return b
-}
-
-// wasRolledOut reports whether this generation has been rolled out before: lacking replicas now is a loss, not a rollout.
-func wasRolledOut(app *quellv1alpha1.App) bool {
-	c := meta.FindStatusCondition(app.Status.Conditions, quellv1alpha1.ConditionProgressing)
-	return c != nil && c.Reason == reasonRolledOut && c.ObservedGeneration == app.Generation
 }
 
 func (p picture) phase() quellv1alpha1.AppPhase {
@@ -189,7 +171,9 @@ func (p picture) conditions(app *quellv1alpha1.App) []*metav1ac.ConditionApplyCo
 		conditions = append(conditions, at(quellv1alpha1.ConditionStalled, true, *p.stalled))
 	}
 	for _, a := range p.aspects {
-		conditions = append(conditions, at(a.kind, a.is, a.finding))
+		if a != nil { // else the condition is absent
+			conditions = append(conditions, at(a.kind, a.is, a.finding))
+		}
 	}
 	slices.SortFunc(conditions, func(a, b *metav1ac.ConditionApplyConfiguration) int { return cmp.Compare(*a.Type, *b.Type) })
 	return conditions
@@ -243,19 +227,6 @@ func setImages(status *quellv1alpha1ac.AppStatusApplyConfiguration, app *quellv1
 	}
 }
 
-// rolledOutImage is the image of the application's container in a Deployment that is rolled out, else "".
-func rolledOutImage(d *appsv1.Deployment) string {
-	if d == nil || !isComplete(d) {
-		return ""
-	}
-	for _, c := range d.Spec.Template.Spec.Containers {
-		if c.Name == ContainerName {
-			return c.Image
-		}
-	}
-	return ""
-}
-
 // revisionOf is what kubectl rollout history calls a Deployment's newest revision, 0 before there is one.
 func revisionOf(d *appsv1.Deployment) int64 {
 	if d == nil {
@@ -279,13 +250,4 @@ func images(app *quellv1alpha1.App, d *appsv1.Deployment) []string {
 	}
 	slices.Sort(images)
 	return slices.Compact(images)
-}
-
-func deploymentCondition(d *appsv1.Deployment, kind appsv1.DeploymentConditionType) corev1.ConditionStatus {
-	for _, c := range d.Status.Conditions {
-		if c.Type == kind {
-			return c.Status
-		}
-	}
-	return corev1.ConditionUnknown
 }

@@ -95,7 +95,7 @@ func (s situation) children() []applied {
 	if deletionPending(s.app) {
 		return nil
 	}
-	deployment := applied{child: child{kind: kindDeployment, name: s.app.Name}, Result: ssa.Result{Outcome: ssa.Unchanged}}
+	deployment := applied{child: child{kind: kindDeployment, name: s.app.Name, wanted: true}, Result: ssa.Result{Outcome: ssa.Unchanged}}
 	if s.deployment != nil {
 		deployment.live, deployment.Object = s.deployment, s.deployment
 	}
@@ -105,7 +105,7 @@ func (s situation) children() []applied {
 	if s.beside != nil {
 		return []applied{deployment, *s.beside}
 	}
-	return []applied{deployment, {child: child{kind: kindService, name: s.app.Name}}}
+	return []applied{deployment, {child: child{kind: kindService, name: s.app.Name, wanted: wantsService(s.app)}}}
 }
 
 func outcome(o ssa.Outcome, reasons ...ssa.Reason) func(*applied) {
@@ -317,7 +317,7 @@ func TestTheImageThatIsRolledOutIsKeptUntilTheNextIs(t *testing.T) {
 	before := func(app *quellv1alpha1.App) { app.Status.RolledOutImage = "shop:0" }
 	app := shop(before)
 	complete := running(app)
-	complete.Spec.Template.Spec.Containers = []corev1.Container{{Name: "proxy", Image: "proxy:1"}, {Name: ContainerName, Image: "shop:1"}}
+	complete.Spec.Template.Spec.Containers = []corev1.Container{{Name: "proxy", Image: "proxy:1"}, {Name: containerName, Image: "shop:1"}}
 	complete.Annotations = map[string]string{annotationRevision: "4"}
 	odd := running(app)
 	odd.Annotations = map[string]string{annotationRevision: "-1"}

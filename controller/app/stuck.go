@@ -98,16 +98,6 @@ func (l *standstill) wait(d *appsv1.Deployment, now time.Time) time.Duration {
 	return quietTime - min(now.Sub(l.since), now.Sub(lastProgress(d)))
 }
 
-// lastProgress is when the Deployment controller last saw progress.
-func lastProgress(d *appsv1.Deployment) time.Time {
-	for _, c := range d.Status.Conditions {
-		if c.Type == appsv1.DeploymentProgressing {
-			return c.LastUpdateTime.Time
-		}
-	}
-	return d.CreationTimestamp.Time
-}
-
 // stuck is what is known, and needs another look in so long.
 func (l *standstill) stuck(again time.Duration) stuck {
 	s := stuck{again: again}

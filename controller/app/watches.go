@@ -3,6 +3,8 @@ package app
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
 	"github.com/hduolab/quell/applyconfig"
@@ -83,13 +85,18 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, con
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.ServiceAccount{}, byController, controllers); err != nil {
 		return fmt.Errorf("index ServiceAccounts by their controllers: %w", err)
 	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &quellv1alpha1.App{}, indexConfig, configKeys); err != nil {
+		return fmt.Errorf("index Apps by what rolls their Pods: %w", err)
+	}
 	own := eventfilter.OwnWrites{
-		Manager: StatusManager, Subresource: "status",
+		Manager: statusManager, Subresource: "status",
 		Types: applyconfig.NewTypeConverter(mgr.GetScheme()), Scheme: mgr.GetScheme(),
 	}
-	r.configs.bind(mgr)
-	r.routes.bind(mgr)
 	b := ctrl.NewControllerManagedBy(mgr)
+	for _, w := range r.kindWatches() {
+		w.bind(mgr)
+		b.WatchesRawSource(w)
+	}
 	for _, k := range kinds {
 		if k.name != kindRoute {
 			b.Owns(k.object(), builder.WithPredicates(eventfilter.Projected(k.facts)))
@@ -101,10 +108,13 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, con
 			builder.WithPredicates(eventfilter.Projected(scalerFacts))).
 		WatchesMetadata(crd(), handler.EnqueueRequestsFromMapFunc(r.schemaChanged),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WatchesRawSource(r.configs).
-		WatchesRawSource(r.routes).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrent}).
 		Complete(r)
+}
+
+// kindWatches are the watches that the controller starts and ends while it runs.
+func (r *Reconciler) kindWatches() []*kindWatch {
+	return append(slices.Collect(maps.Values(r.configs.watches)), r.routes.kindWatch)
 }
 
 // facts are the parts of a child on which the loop depends.
@@ -126,11 +136,6 @@ func (k kind) facts(o client.Object) any {
 		Theirs: foreignFields(o),
 		Status: k.status(o),
 	}
-}
-
-// projected is a kind's status by the function for its Go type.
-func projected[T client.Object](project func(T) any) func(client.Object) any {
-	return func(o client.Object) any { return project(o.(T)) }
 }
 
 func noStatus(client.Object) any { return nil }
@@ -185,9 +190,13 @@ func (r *Reconciler) schemaChanged(ctx context.Context, _ client.Object) []recon
 		logf.FromContext(ctx).Error(err, "Apps are not looked at again although their schema changed")
 		return nil
 	}
-	requests := make([]reconcile.Request, len(apps.Items))
-	for i := range apps.Items {
-		requests[i].NamespacedName = client.ObjectKeyFromObject(&apps.Items[i])
+	return requests(apps.Items)
+}
+
+func requests(apps []quellv1alpha1.App) []reconcile.Request {
+	requests := make([]reconcile.Request, len(apps))
+	for i := range apps {
+		requests[i].NamespacedName = client.ObjectKeyFromObject(&apps[i])
 	}
 	return requests
 }

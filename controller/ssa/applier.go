@@ -100,8 +100,8 @@ func NewApplier(o Options) (*Applier, error) {
 // Apply brings the object to the desired state, with one apply request as a rule, and none when it is there already. It
 // takes a second one where Intent.Rules do not force all and somebody holds a field, and up to five where the object changes
 // meanwhile. Where others left something beside which the desired state is not valid, under rule Force, that is taken over and
-// removed, at the cost of a read, some dry runs and a patch of managedFields. What became of it is in the Result. An error means that the request was refused or its fate is unknown; IsTerminal tells
-// whether trying again is pointless.
+// removed, at the cost of a read, some dry runs and a patch of managedFields. What became of it is in the Result. An error means
+// that the request was refused or its fate is unknown; IsTerminal tells whether trying again is pointless.
 func (a *Applier) Apply(ctx context.Context, in Intent) (Result, error) {
 	return a.apply(ctx, in, finish{})
 }
@@ -130,8 +130,6 @@ type call struct {
 	now    time.Time
 	// pending tells that the next call has to look closer, although the content is in place.
 	pending bool
-	// verdicts are Intent.Rules, once they are needed.
-	verdicts verdicts
 	// force tells that fields of others are taken, madeRoom that this call took over what was in the way.
 	force, madeRoom bool
 	// whole is the content with what is yielded, begun how much of that is new.
@@ -160,7 +158,7 @@ func (a *Applier) apply(ctx context.Context, in Intent, f finish) (Result, error
 	if c.remembered() {
 		c.result = Result{Outcome: Unchanged, Object: in.Live, Yielded: c.record.yielded}
 	} else {
-		c.inputs = c.dependsOn()
+		c.inputs, c.result.Yielded = c.dependsOn(), c.record.yielded
 		err = c.run(ctx, raw)
 	}
 	return c.counted(err)
@@ -180,7 +178,7 @@ func (c *call) dependsOn() string {
 	return Generation(c.Live) + c.Inputs
 }
 
-// run fills in the result; it is of no meaning when there is an error.
+// run fills in the result, of which nothing but Yielded has a meaning when there is an error.
 func (c *call) run(ctx context.Context, raw []byte) error {
 	u, err := decode(raw, c.opts.Subresource)
 	if err != nil {
@@ -227,7 +225,9 @@ func (c *call) look(ctx context.Context) error {
 	if err := c.sameVersion(); err != nil {
 		return err
 	}
-	if err := c.catchUp(ctx); err != nil {
+	if !c.isBehind() {
+		c.memory.answers.Remove(c.Live.GetUID())
+	} else if err := c.catchUp(ctx); err != nil {
 		return err
 	}
 	return c.takeOver(ctx)
@@ -240,21 +240,19 @@ func (c *call) sameVersion() error {
 		return fmt.Errorf("find kind of live object %q: %w", c.Live.GetName(), err)
 	}
 	if gvk != c.object.GroupVersionKind() {
-		return invalid("apply configuration is of %s, the live object of %s: read and apply the same version", c.object.GroupVersionKind(), gvk)
+		return Invalid("apply configuration is of %s, the live object of %s: read and apply the same version", c.object.GroupVersionKind(), gvk)
 	}
 	return nil
 }
 
-// catchUp replaces a live object that is older than our own last write by what the API server answered to that write or, when
-// that is forgotten, by what it has now.
+// isBehind reports whether the live object is older than our own last write.
+func (c *call) isBehind() bool {
+	return c.record.wrote != "" && isOlder(c.Live.GetResourceVersion(), c.record.wrote)
+}
+
+// catchUp replaces a live object that is behind by what the API server answered to our last write or, when that is forgotten, by
+// what it has now.
 func (c *call) catchUp(ctx context.Context) error {
-	if c.record.wrote == "" {
-		return nil
-	}
-	if order, err := resourceversion.CompareResourceVersion(c.Live.GetResourceVersion(), c.record.wrote); err != nil || order >= 0 {
-		c.memory.answers.Remove(c.Live.GetUID())
-		return nil
-	}
 	if answer, ok := c.memory.answers.Get(c.Live.GetUID()); ok {
 		c.Live = answer
 		return nil
@@ -271,6 +269,12 @@ func (c *call) catchUp(ctx context.Context) error {
 	c.record.doubt = false
 	c.Live, err = c.inScheme(fresh)
 	return err
+}
+
+// isOlder reports whether a resourceVersion is older than another one. Of two that cannot be compared neither is.
+func isOlder(version, than string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err == nil && order < 0
 }
 
 // keep notes a version that is newer than the cache, for as long as it is.
@@ -303,7 +307,7 @@ func (c *call) remember(version string) {
 func (c *call) counted(err error) (Result, error) {
 	outcome := c.result.Outcome
 	if err != nil {
-		outcome, c.result = outcomeError, Result{}
+		outcome, c.result = outcomeError, Result{Yielded: c.result.Yielded}
 	}
 	callsTotal.WithLabelValues(c.record.kind, c.opts.Subresource, string(outcome)).Inc()
 	if c.result.Held() {

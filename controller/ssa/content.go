@@ -54,7 +54,7 @@ func decode(raw []byte, subresource string) (*unstructured.Unstructured, error) 
 		return nil, fmt.Errorf("decode apply configuration: %w", err)
 	}
 	if u.GetKind() == "" || u.GetAPIVersion() == "" || u.GetName() == "" {
-		return nil, invalid("apply configuration must have kind, apiVersion and metadata.name, has %q, %q and %q", u.GetKind(), u.GetAPIVersion(), u.GetName())
+		return nil, Invalid("apply configuration must have kind, apiVersion and metadata.name, has %q, %q and %q", u.GetKind(), u.GetAPIVersion(), u.GetName())
 	}
 	return u, refuse(u, subresource)
 }
@@ -63,18 +63,18 @@ func decode(raw []byte, subresource string) (*unstructured.Unstructured, error) 
 func refuse(u *unstructured.Unstructured, subresource string) error {
 	for _, field := range []string{"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation"} {
 		if _, set, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", field); set {
-			return invalid("metadata.%s must not be in an apply configuration: build it from nothing instead of from an object that was read", field)
+			return Invalid("metadata.%s must not be in an apply configuration: build it from nothing instead of from an object that was read", field)
 		}
 	}
 	if subresource == "" {
 		if _, set := u.Object["status"]; set {
-			return invalid("status is ignored in an apply of the object itself: apply it through the status subresource")
+			return Invalid("status is ignored in an apply of the object itself: apply it through the status subresource")
 		}
 		return nil
 	}
 	for field := range u.Object {
 		if field != "apiVersion" && field != "kind" && field != "metadata" && field != subresource {
-			return invalid("%s is ignored in an apply through the %s subresource: apply it on the object itself", field, subresource)
+			return Invalid("%s is ignored in an apply through the %s subresource: apply it on the object itself", field, subresource)
 		}
 	}
 	return refuseMetadata(u, subresource)
@@ -84,11 +84,11 @@ func refuseMetadata(u *unstructured.Unstructured, subresource string) error {
 	metadata, _ := u.Object["metadata"].(map[string]any)
 	for field := range metadata {
 		if field != "name" && field != "namespace" {
-			return invalid("metadata.%s is ignored in an apply through the %s subresource: apply it on the object itself", field, subresource)
+			return Invalid("metadata.%s is ignored in an apply through the %s subresource: apply it on the object itself", field, subresource)
 		}
 	}
 	if _, set := u.Object[subresource]; !set {
-		return invalid("%s is missing: an apply without it would give up everything that was applied before", subresource)
+		return Invalid("%s is missing: an apply without it would give up everything that was applied before", subresource)
 	}
 	return nil
 }
@@ -98,11 +98,11 @@ func refuseMetadata(u *unstructured.Unstructured, subresource string) error {
 func newContent(u *unstructured.Unstructured, types managedfields.TypeConverter, subresource string) (*content, error) {
 	tv, err := types.ObjectToTyped(u)
 	if err != nil {
-		return nil, invalid("%s %q: %v", u.GetKind(), u.GetName(), err)
+		return nil, Invalid("%s %q: %v", u.GetKind(), u.GetName(), err)
 	}
 	fields, err := tv.ToFieldSet()
 	if err != nil {
-		return nil, invalid("%s %q: %v", u.GetKind(), u.GetName(), err)
+		return nil, Invalid("%s %q: %v", u.GetKind(), u.GetName(), err)
 	}
 	c := &content{object: u, typed: tv, fields: fields.Difference(unowned)}
 	var canonical any = u.Object

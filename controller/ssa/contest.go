@@ -56,12 +56,13 @@ func (c *call) obey(live *typed.TypedValue) (bool, error) {
 // rule settles contests: one under rule Report ends the call, those under Yield leave the content. It tells whether some are
 // left that are to be forced.
 func (c *call) rule(contests []contest) (forced, done bool, err error) {
-	if c.verdicts, err = c.Rules.read(); err != nil {
+	rules, err := c.Rules.read()
+	if err != nil {
 		return false, false, err
 	}
 	var yields, reports []contest
 	for _, x := range contests {
-		switch rule := c.verdicts.of(x.path); {
+		switch rule := rules.of(x.path); {
 		case x.path == nil, rule == Report:
 			reports = append(reports, x)
 		case rule == Yield:
@@ -70,11 +71,11 @@ func (c *call) rule(contests []contest) (forced, done bool, err error) {
 			forced = true
 		}
 	}
-	if len(reports) > 0 {
-		c.result.Outcome, c.result.RetryAfter, c.result.Conflicts = Conflicted, 0, conflicts(reports)
-		return false, true, nil
+	if err := c.yield(yields); err != nil || len(reports) == 0 {
+		return forced, false, err
 	}
-	return forced, false, c.yield(yields)
+	c.result.Outcome, c.result.RetryAfter, c.result.Conflicts = Conflicted, 0, conflicts(reports)
+	return false, true, nil
 }
 
 // conflicts are contests in the words of the API server, which does not tell the API version of an applier.

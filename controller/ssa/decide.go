@@ -34,6 +34,7 @@ func (c *call) decide() (bool, error) {
 
 // findReasons compares the content with the live object.
 func (c *call) findReasons() error {
+	c.result.Yielded = nil
 	c.entries = fieldowners.Parse(c.Live.GetManagedFields())
 	if c.stripped.Load() && len(c.entries) == 0 && c.inPlaceBefore() {
 		c.entries = []fieldowners.Entry{{Owner: c.owner(), Fields: c.fields}}

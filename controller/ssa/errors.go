@@ -14,7 +14,8 @@ type InvalidContentError struct{ Reason string }
 
 func (e *InvalidContentError) Error() string { return e.Reason }
 
-func invalid(format string, args ...any) error {
+// Invalid returns an InvalidContentError whose reason is formatted as fmt.Sprintf does; it wraps nothing.
+func Invalid(format string, args ...any) error {
 	return &InvalidContentError{Reason: fmt.Sprintf(format, args...)}
 }
 

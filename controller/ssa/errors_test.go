@@ -24,8 +24,8 @@ func TestIsTerminal(t *testing.T) {
 		want bool
 	}{
 		{"none", nil, false},
-		{"our own word", invalid("duplicate"), true},
-		{"our own word, wrapped", fmt.Errorf("apply: %w", invalid("duplicate")), true},
+		{"our own word", Invalid("duplicate"), true},
+		{"our own word, wrapped", fmt.Errorf("apply: %w", Invalid("duplicate")), true},
 		{"invalid", apierrors.NewInvalid(schema.GroupKind{Kind: "Thing"}, "a", field.ErrorList{field.Required(field.NewPath("spec"), "")}), true},
 		{"invalid, wrapped", fmt.Errorf("apply: %w", apierrors.NewInvalid(schema.GroupKind{Kind: "Thing"}, "a", nil)), true},
 		{"bad request", apierrors.NewBadRequest("managedFields must be nil"), true},

@@ -100,7 +100,8 @@ type Result struct {
 	Reasons []Reason
 	// Conflicts are the fields that others own; set for Conflicted.
 	Conflicts []fieldowners.Conflict
-	// Yielded are the fields that are left to others, sorted, whatever the outcome is; nothing of them was applied.
+	// Yielded are the fields that are left to others, sorted, whatever the outcome is and also beside an error; nothing of them
+	// was applied. Where the call failed before it could tell, they are those of the call before.
 	Yielded []Reason
 	// RetryAfter is when to call again for what was held back; zero when nothing is.
 	RetryAfter time.Duration

@@ -55,8 +55,11 @@ func (c *call) preview(ctx context.Context, raw []byte) (Preview, error) {
 	if err := c.sameVersion(); err != nil {
 		return Preview{}, err
 	}
-	if err := c.catchUp(ctx); err != nil {
-		return Preview{}, err
+	if c.isBehind() {
+		defer func(doubt bool) { c.record.doubt = doubt }(c.record.doubt)
+		if err := c.catchUp(ctx); err != nil {
+			return Preview{}, err
+		}
 	}
 	if c.content, err = newContent(u, c.opts.Types, c.opts.Subresource); err != nil {
 		return Preview{}, err

@@ -86,7 +86,7 @@ func (r Rules) read() (verdicts, error) {
 	for _, p := range r.Paths {
 		path, err := fieldowners.ParsePath(p.Path)
 		if err != nil {
-			return verdicts{}, invalid("conflict rule: %v", err)
+			return verdicts{}, Invalid("conflict rule: %v", err)
 		}
 		v.paths = append(v.paths, path)
 	}

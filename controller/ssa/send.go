@@ -101,7 +101,7 @@ func (c *call) refresh(ctx context.Context) (again bool, err error) {
 	if c.Live, err = c.inScheme(fresh); err != nil {
 		return false, err
 	}
-	c.content, c.force, c.result.Object, c.result.Yielded = c.whole, false, c.Live, nil
+	c.content, c.force, c.result.Object = c.whole, false, c.Live
 	if err := c.findReasons(); err != nil || c.result.Outcome == Conflicted {
 		return false, err
 	}

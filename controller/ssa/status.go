@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -53,13 +52,10 @@ func (w *StatusWriter) Write(ctx context.Context, in Intent) (Result, error) {
 // the cache is behind it, else live itself. What a status says that has to be kept has to be read from it.
 func (w *StatusWriter) Newest(live client.Object) client.Object {
 	answer, found := w.applier.memory.answers.Peek(live.GetUID())
-	if !found {
-		return live
+	if found && isOlder(live.GetResourceVersion(), answer.GetResourceVersion()) {
+		return answer
 	}
-	if order, err := resourceversion.CompareResourceVersion(live.GetResourceVersion(), answer.GetResourceVersion()); err != nil || order >= 0 {
-		return live
-	}
-	return answer
+	return live
 }
 
 // SchemaChanged is Applier.SchemaChanged.

@@ -68,6 +68,10 @@ var _ = Describe("An object that has the name of an App's child", func() {
 		Expect(metav1.IsControlledBy(service(ctx, Default, a), a)).To(BeTrue())
 		Expect(adopted.Labels).To(HaveKeyWithValue(app.LabelManagedBy, app.ManagedBy))
 		Expect(adopted.Annotations).To(HaveKeyWithValue(app.AnnotationAdopt, "shop"))
+		Expect(adopted.Annotations).To(HaveKeyWithValue(app.AnnotationRendering, "1"))
+		Expect(adopted.Spec.Template.Spec.SecurityContext).To(Equal(foreign.Spec.Template.Spec.SecurityContext), "no defaults are filled in")
+		Expect(adopted.Spec.Template.Spec.TopologySpreadConstraints).To(BeEmpty())
+		Expect(a.Status.Rendering).To(BeEquivalentTo(1), "whatever it was before")
 		Eventually(ctx, func(g Gomega) { g.Expect(eventsOf(ctx, g, a, "Adopted")).To(HaveLen(2)) }).Should(Succeed())
 		Expect(eventsOf(ctx, Default, a, "FieldTakenBack")).To(BeEmpty())
 

@@ -169,7 +169,7 @@ func (k rollingKind) specs() {
 	It("say when the permission is taken away, and go on when it is back", func(ctx SpecContext) {
 		before := configHash(ctx, Default, a)
 		kubectl("delete", "-f", role)
-		Eventually(ctx, func() bool { return mayRead(ctx, k.resource) }).Should(BeFalse())
+		Eventually(ctx, func() bool { return mayRead(ctx, "", k.resource) }).Should(BeFalse())
 		Expect(admin.Update(ctx, k.object(ns, "four"))).To(Succeed())
 		eventuallyCondition(ctx, a, quellv1alpha1.ConditionStalled, "Forbidden")
 		Expect(configHash(ctx, Default, a)).To(Equal(before))
@@ -221,11 +221,11 @@ func patchMeta(ctx context.Context, o client.Object, patch string) {
 	Expect(admin.Patch(ctx, o, client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed())
 }
 
-// mayRead asks whether the operator may read a resource.
-func mayRead(ctx context.Context, resource string) bool {
+// mayRead asks whether the operator may read a resource of an API group.
+func mayRead(ctx context.Context, group, resource string) bool {
 	GinkgoHelper()
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "get", Resource: resource},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "get", Group: group, Resource: resource},
 	}}
 	Expect(clientAs(manager.config, "rights").Create(ctx, review)).To(Succeed())
 	return review.Status.Allowed

@@ -14,6 +14,7 @@ import (
 	gomegatypes "github.com/onsi/gomega/types"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -276,14 +277,30 @@ var _ = Describe("conflictPolicy", func() {
 		Expect(service(ctx, Default, a).Spec.Type).To(Equal(corev1.ServiceTypeNodePort), "nothing of the Service is applied")
 	})
 
-	It("with a path that cannot be read stalls that child, and says what is wrong with it", func(ctx SpecContext) {
+	It("with a path that cannot be read says what is wrong with it before anything is applied, and ends no conflict", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
-		a := createReady(ctx, newApp(ns, "shop"))
-		change(ctx, a, func(a *quellv1alpha1.App) {
-			ruledBy(quellv1alpha1.ConflictForce, quellv1alpha1.ConflictRule{Kind: "Deployment", Path: ".spec.template.spec.containers[app]", Mode: quellv1alpha1.ConflictYield})(&a.Spec)
-		})
-		Expect(eventuallyCondition(ctx, a, quellv1alpha1.ConditionStalled, "Rejected")).To(And(
-			ContainSubstring("spec.conflictPolicy.rules"), ContainSubstring(".spec.template.spec.containers[app]"), ContainSubstring(`containers[name="app"]`)))
+		unreadable := ruledBy(quellv1alpha1.ConflictYield, quellv1alpha1.ConflictRule{Kind: "Service", Path: ".spec.ports[app]", Mode: quellv1alpha1.ConflictYield})
+		start := mark()
+		fresh := create(ctx, newApp(ns, "fresh", unreadable))
+		Expect(eventuallyCondition(ctx, fresh, quellv1alpha1.ConditionStalled, "Rejected")).To(And(
+			ContainSubstring("spec.conflictPolicy.rules"), ContainSubstring(".spec.ports[app]"), ContainSubstring(`containers[name="app"]`)))
+		Expect(count(manager.writes(start, ns), to("deployments")) + count(manager.writes(start, ns), to("services"))).To(BeZero())
+
+		a := createReady(ctx, newApp(ns, "shop", ruledBy(quellv1alpha1.ConflictYield)))
+		kubectl("-n", ns, "set", "image", "deployment/shop", "app="+theirs)
+		yielded := conflictWith("Deployment", imagePath, quellv1alpha1.ConflictYield, "kubectl-set", metav1.ManagedFieldsOperationUpdate, "")
+		before := eventuallyConflicts(ctx, a, "Yielded", yielded).Conflicts
+		change(ctx, a, func(a *quellv1alpha1.App) { unreadable(&a.Spec) })
+		eventuallyCondition(ctx, a, quellv1alpha1.ConditionStalled, "Rejected")
+		Expect(eventuallyConflicts(ctx, a, "Yielded", yielded).Conflicts).To(Equal(before))
+		setPolicy(ctx, a, quellv1alpha1.ConflictYield)
+		converge(ctx, a)
+		Expect(a.Status.Conflicts).To(Equal(before))
+
+		By("being deleted with the conflict")
+		Expect(admin.Delete(ctx, a, client.PropagationPolicy(metav1.DeletePropagationForeground))).To(Succeed())
+		Eventually(ctx, func() error { return admin.Get(ctx, client.ObjectKeyFromObject(a), a) }).Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
+		Expect(eventsOf(ctx, Default, a, "FieldConflictEnded")).To(BeEmpty())
 	})
 
 	It("bounds what a writer costs that writes ten times a second, under Force and under Yield", func(ctx SpecContext) {
@@ -295,7 +312,7 @@ var _ = Describe("conflictPolicy", func() {
 		stopForce, stopYield := write(ctx, force), write(ctx, yield)
 		const path = ".metadata.labels.team"
 		s := eventuallyConflicts(ctx, yield, "Yielded", conflictWith("Deployment", path, quellv1alpha1.ConflictYield, "meddler", metav1.ManagedFieldsOperationUpdate, ""))
-		eventuallyConflicts(ctx, force, "Contended", conflictWith("Deployment", path, quellv1alpha1.ConflictForce, "meddler", metav1.ManagedFieldsOperationUpdate, ""))
+		eventuallyConflicts(ctx, force, "FieldContended", conflictWith("Deployment", path, quellv1alpha1.ConflictForce, "meddler", metav1.ManagedFieldsOperationUpdate, ""))
 		Consistently(ctx, func() int { return applies(manager.writes(start, ns), "force") }, 4*time.Second, pollEach).Should(BeNumerically("<=", 3))
 		forceWrites, yieldWrites := stopForce(), stopYield()
 		writes := manager.writes(start, ns)

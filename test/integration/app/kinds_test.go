@@ -14,6 +14,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -117,12 +118,25 @@ var _ = Describe("The children of an App", Ordered, func() {
 		manager.stop()
 		change(ctx, withRoute, func(a *quellv1alpha1.App) { a.Spec.HTTPRoute = nil })
 		change(ctx, robot, func(a *quellv1alpha1.App) { a.Spec.ServiceAccount = nil })
+
+		By("taking away the right to read HTTPRoutes")
+		role := filepath.Join(configDir, "rbac", "role.yaml")
+		DeferCleanup(func() { kubectl("apply", "-f", role) })
+		revoke(ctx, gatewayv1.GroupName, "httproutes")
 		manager.start()
+		Eventually(ctx, func(g Gomega) { accountIsGone(robot.Name)(g, ctx, ns) }).Should(Succeed())
+		Expect(eventuallyCondition(ctx, withRoute, quellv1alpha1.ConditionStalled, "Forbidden")).To(And(
+			ContainSubstring(`HTTPRoute "routed"`), ContainSubstring(`cannot get resource "httproutes"`)))
+		expectCalm(ctx, ns, atRest)
+
+		By("giving it back")
+		kubectl("apply", "-f", role)
 		Eventually(ctx, func(g Gomega) {
-			accountIsGone(robot.Name)(g, ctx, ns)
+			touch(ctx, withRoute) // it would be looked at a minute later
 			err := admin.Get(ctx, client.ObjectKeyFromObject(withRoute), &gatewayv1.HTTPRoute{})
 			g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v", err)
-		}).Should(Succeed())
+		}).WithPolling(time.Second).Should(Succeed())
+		converge(ctx, withRoute)
 	})
 })
 
@@ -407,6 +421,17 @@ func eventuallyRouted(ctx context.Context, a *quellv1alpha1.App) {
 		touch(ctx, a)
 		g.Expect(admin.Get(ctx, client.ObjectKeyFromObject(a), &gatewayv1.HTTPRoute{})).To(Succeed())
 	}).WithPolling(time.Second).Should(Succeed())
+}
+
+// revoke takes the operator's rights to a resource away.
+func revoke(ctx context.Context, group, resource string) {
+	GinkgoHelper()
+	change(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "quell-manager"}}, func(role *rbacv1.ClusterRole) {
+		role.Rules = slices.DeleteFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
+			return slices.Equal(rule.APIGroups, []string{group}) && slices.Equal(rule.Resources, []string{resource})
+		})
+	})
+	Eventually(ctx, func() bool { return mayRead(ctx, group, resource) }).Should(BeFalse())
 }
 
 // acceptRoute does what the controller of a Gateway does.
