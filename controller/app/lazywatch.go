@@ -91,6 +91,9 @@ func (w *kindWatch) watch(ctx context.Context, key client.ObjectKey) (*runningWa
 	if w.running != nil {
 		return w.running, nil
 	}
+	if w.ctx == nil {
+		return nil, fmt.Errorf("watch %s: the controller has not been started", w.kind)
+	}
 	if w.denied != nil && w.now().Sub(w.asked) < askAgain {
 		return nil, w.denied
 	}

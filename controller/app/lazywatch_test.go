@@ -211,3 +211,11 @@ func TestWhoWaitsForAWatchIsToldWhyItEnds(t *testing.T) {
 		})
 	}
 }
+
+func TestAReconcilerWithoutAManagerHasNoWatches(t *testing.T) {
+	g, r := NewWithT(t), onRoutes(t, shop(asksForRoute))
+	r.routes.ctx = nil
+	_, child, err := r.look(t)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(child.err).To(MatchError(ContainSubstring("has not been started")))
+}

@@ -1,0 +1,246 @@
+package storm
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"slices"
+	"time"
+
+	"github.com/hduolab/quell/controller/fieldowners"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Detector finds storms in a stream of changes. It is not safe for concurrent use.
+type Detector struct {
+	options    Options
+	objects    *Sketch[Key, state]
+	managers   *Sketch[fieldowners.Owner, Meter]
+	resources  *Sketch[schema.GroupResource, struct{}]
+	operations *Sketch[fieldowners.Owner, struct{}]
+	// perResource counts the objects that have counters.
+	perResource map[schema.GroupResource]int
+	hot         map[Key]*state
+	all         Meter
+	now         time.Time
+	// past are the worst storms of objects that have cooled down, of a retrospective detector only.
+	past map[Key]Finding
+}
+
+// state is what is known of an object with a counter.
+type state struct {
+	version string
+	meter   Meter
+	track   *track
+	// begun is set once the object belongs to perResource.
+	begun bool
+}
+
+// New makes a detector.
+func New(options Options) *Detector {
+	o := options.withDefaults()
+	d := &Detector{options: o, perResource: map[schema.GroupResource]int{}, hot: map[Key]*state{}, all: Meter{Half: o.HalfLife}, past: map[Key]Finding{}}
+	d.objects = NewSketch(o.Counters, o.HalfLife, d.forget)
+	d.managers = NewSketch[fieldowners.Owner, Meter](o.Counters, o.HalfLife, nil)
+	d.resources = NewSketch[schema.GroupResource, struct{}](o.Counters, o.HalfLife, nil)
+	d.operations = NewSketch[fieldowners.Owner, struct{}](o.Counters, o.HalfLife, nil)
+	return d
+}
+
+// Observe takes the next change. Changes of one object have to come in their order; a version that was seen already, as after
+// a resync, says nothing.
+func (d *Detector) Observe(c Change) {
+	s := d.objects.Data(c.Key)
+	if s != nil && c.ResourceVersion != "" && s.version == c.ResourceVersion && c.Type != Deleted {
+		return
+	}
+	if c.Time.After(d.now) {
+		d.now = c.Time
+	}
+	if c.Type != Written {
+		if s != nil && s.track != nil {
+			s.track.observe(c, d.options.Window)
+		}
+		return
+	}
+	s = d.objects.Add(c.Key, c.Time)
+	d.count(s, &c)
+	d.heat(c.Key, s)
+	if s.track == nil {
+		d.credit(writerIn(&c), c.Time)
+		return
+	}
+	s.track.observe(c, d.options.Window)
+	d.credit(s.track.writer(&c), c.Time)
+	if d.options.Retrospective && s.meter.Count%int64(d.options.Window) == 0 {
+		d.remember(c.Key, s)
+	}
+}
+
+func (d *Detector) count(s *state, c *Change) {
+	if !s.begun {
+		s.begun, s.meter.Half = true, d.options.HalfLife
+		d.perResource[c.GroupResource]++
+	}
+	s.version = c.ResourceVersion
+	s.meter.Add(c.Time)
+	d.all.Add(c.Time)
+	d.resources.Add(c.GroupResource, c.Time)
+}
+
+// credit counts a write to its writer, whichever API version it used.
+func (d *Detector) credit(o fieldowners.Owner, when time.Time) {
+	o.APIVersion = ""
+	m := d.managers.Add(o, when)
+	m.Half = d.options.HalfLife
+	m.Add(when)
+	d.operations.Add(fieldowners.Owner{Operation: o.Operation, Subresource: o.Subresource}, when)
+}
+
+func writerIn(c *Change) fieldowners.Owner {
+	if c.Writer != nil {
+		return *c.Writer
+	}
+	return newestOf(c.ManagedFields)
+}
+
+// writer is who made the latest write.
+func (t *track) writer(c *Change) fieldowners.Owner {
+	if len(t.samples) == 0 {
+		return writerIn(c)
+	}
+	return t.samples[(t.next+len(t.samples)-1)%len(t.samples)].writer
+}
+
+// heat has an object's versions kept from its second write on. Once there are Options.Hot such objects, a new one takes the place
+// of one that is written less than half as often; that is tried at every power of two of its writes only.
+func (d *Detector) heat(key Key, s *state) {
+	n := uint64(s.meter.Count)
+	if s.track != nil || n < 2 {
+		return
+	}
+	if len(d.hot) >= d.options.Hot && (bits.OnesCount64(n) != 1 || !d.cool(s.meter.Rate(d.now)/2)) {
+		return
+	}
+	s.track = &track{}
+	d.hot[key] = s
+}
+
+// cool forgets the versions of the least written object, if it is written less often than that.
+func (d *Detector) cool(rate float64) bool {
+	var coldest Key
+	found := false
+	for key, s := range d.hot {
+		if current := s.meter.Rate(d.now); current < rate {
+			rate, coldest, found = current, key, true
+		}
+	}
+	if found {
+		d.dropTrack(coldest, d.hot[coldest])
+	}
+	return found
+}
+
+func (d *Detector) forget(key Key, s *state) {
+	if d.perResource[key.GroupResource]--; d.perResource[key.GroupResource] <= 0 {
+		delete(d.perResource, key.GroupResource)
+	}
+	if s.track != nil {
+		d.dropTrack(key, s)
+	}
+}
+
+func (d *Detector) dropTrack(key Key, s *state) {
+	if d.options.Retrospective {
+		d.remember(key, s)
+	}
+	s.track = nil
+	delete(d.hot, key)
+}
+
+// remember keeps the storm of an object at the time when it was at its worst; of all objects no more than Options.Hot.
+func (d *Detector) remember(key Key, s *state) {
+	f := d.finding(key, s)
+	before, found := d.past[key]
+	if !f.IsStorm || found && before.Peak > f.Peak && before.IsStorm {
+		return
+	}
+	if d.past[key] = f; len(d.past) <= d.options.Hot {
+		return
+	}
+	mildest := key
+	for k, p := range d.past {
+		if p.Peak < d.past[mildest].Peak {
+			mildest = k
+		}
+	}
+	delete(d.past, mildest)
+}
+
+// Report judges all hot objects at a time, which is that of the latest change if it is earlier. It changes nothing.
+func (d *Detector) Report(now time.Time) Report {
+	if now.After(d.now) {
+		d.now = now
+	}
+	r := Report{From: d.all.First, To: d.all.Last, Writes: d.all.Count, Rate: d.all.Rate(d.now)}
+	r.RateError = perSecond(d.objects.Bound(), d.options.HalfLife)
+	r.Findings = d.findings()
+	r.Managers = rates(d, d.managers)
+	r.Resources = rates(d, d.resources)
+	r.Operations = rates(d, d.operations)
+	return r
+}
+
+func (d *Detector) findings() []Finding {
+	var found []Finding
+	seen := map[Key]bool{}
+	for key, s := range d.hot {
+		f := d.finding(key, s)
+		if p, was := d.past[key]; was && !f.IsStorm {
+			f = p
+		}
+		seen[key] = true
+		found = append(found, f)
+	}
+	for key, f := range d.past {
+		if !seen[key] {
+			found = append(found, f)
+		}
+	}
+	slices.SortFunc(found, d.compare)
+	return found
+}
+
+func (d *Detector) compare(a, b Finding) int {
+	storms := cmp.Compare(b2i(b.IsStorm), b2i(a.IsStorm))
+	byRate := cmp.Compare(b.Rate, a.Rate)
+	if d.options.Retrospective {
+		byRate = cmp.Compare(b.Peak, a.Peak)
+	}
+	return cmp.Or(storms, byRate, cmp.Compare(b.Writes, a.Writes), cmp.Compare(a.Object.String(), b.Object.String()))
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// maxRates is how many managers, resources and operations a report names.
+const maxRates = 100
+
+// rates gives decayed weights as rates, corrected for a stream that is younger than the weights' memory.
+func rates[K comparable, D any](d *Detector, s *Sketch[K, D]) []Rate[K] {
+	var found []Rate[K]
+	age := max(1, d.now.Sub(d.all.First).Seconds()) / d.options.HalfLife.Seconds()
+	young := 1 - math.Exp2(-age)
+	old := math.Exp2(-max(0, d.now.Sub(s.last).Seconds()) / d.options.HalfLife.Seconds())
+	for _, r := range s.Top(maxRates) {
+		found = append(found, Rate[K]{r.Key, perSecond(r.Weight, d.options.HalfLife) * old / young, perSecond(r.Error, d.options.HalfLife) * old / young})
+	}
+	return found
+}
+
+// perSecond is the rate of a steady stream whose decayed weight is this.
+func perSecond(weight float64, half time.Duration) float64 { return weight * math.Ln2 / half.Seconds() }

@@ -1,0 +1,316 @@
+package storm
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/hduolab/quell/controller/fieldowners"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// judgement is a verdict that a window of samples bears out.
+type judgement struct {
+	verdict Verdict
+	// support is the number of samples that show it.
+	support  int
+	evidence string
+}
+
+// pathStat is what the samples of a window did to one field.
+type pathStat struct {
+	name    string
+	path    fieldpath.Path
+	count   int
+	steps   map[step]int
+	writers []fieldowners.Owner
+	// values by digest, and in the order in which they appeared.
+	values map[uint64]bool
+	shown  []string
+	// returns is how often a value came back, turns how often the writer was another one than the time before.
+	returns, turns int
+}
+
+// evidence is a window of samples, counted.
+type evidence struct {
+	options Options
+	track   *track
+	samples []sample
+	paths   []*pathStat
+}
+
+func gather(t *track, o Options) *evidence {
+	e := &evidence{options: o, track: t, samples: t.window()}
+	byName := map[string]*pathStat{}
+	for i := range e.samples {
+		for _, c := range e.samples[i].changes {
+			p := byName[c.name]
+			if p == nil {
+				p = &pathStat{name: c.name, path: c.path, steps: map[step]int{}, values: map[uint64]bool{}}
+				byName[c.name] = p
+				e.paths = append(e.paths, p)
+			}
+			p.add(c, e.samples[i].writer)
+		}
+	}
+	slices.SortStableFunc(e.paths, func(a, b *pathStat) int {
+		return cmp.Or(cmp.Compare(b.count, a.count), strings.Compare(a.name, b.name))
+	})
+	return e
+}
+
+// maxShown is how many values of a field are kept to be shown.
+const maxShown = 4
+
+func (p *pathStat) add(c fieldChange, writer fieldowners.Owner) {
+	if p.count > 0 && p.values[c.after.digest] {
+		p.returns++
+	}
+	if n := len(p.writers); n > 0 && p.writers[n-1].Manager != writer.Manager {
+		p.turns++
+	}
+	for _, v := range []shown{c.before, c.after} {
+		if !p.values[v.digest] && len(p.shown) < maxShown {
+			p.shown = append(p.shown, v.text)
+		}
+		p.values[v.digest] = true
+	}
+	p.count++
+	p.steps[c.step]++
+	p.writers = append(p.writers, writer)
+}
+
+func (p *pathStat) managers() []string {
+	var names []string
+	for _, w := range p.writers {
+		if name := managerName(w); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func managerName(o fieldowners.Owner) string {
+	return fieldowners.Join(slices.DeleteFunc([]fieldowners.Owner{o}, isUnknown))
+}
+
+func isUnknown(o fieldowners.Owner) bool { return o.Manager == "" }
+
+// isEnough reports whether a number of samples bears a verdict out.
+func (e *evidence) isEnough(n int) bool { return float64(n) >= e.options.Share*float64(len(e.samples)) }
+
+// all counts the samples that changed something and whose every change passes; those with more changes than were kept do not.
+func (e *evidence) all(passes func(fieldChange) bool) int {
+	return e.count(func(s *sample) bool {
+		return len(s.changes) > 0 && s.more == 0 && !slices.ContainsFunc(s.changes, func(c fieldChange) bool { return !passes(c) })
+	})
+}
+
+func (e *evidence) count(passes func(*sample) bool) int {
+	n := 0
+	for i := range e.samples {
+		if passes(&e.samples[i]) {
+			n++
+		}
+	}
+	return n
+}
+
+// checks from the most to the least telling: the first that holds is the verdict, the others are told besides.
+var checks = []func(*evidence) (judgement, bool){
+	recreation, versionFlip, orderFlip, fight, growth, metadataChurn, specChurn, flapping, timestamps, volatileText, counters, nothing,
+}
+
+// judge gives the verdicts, of which there is always one.
+func (e *evidence) judge() []judgement {
+	if len(e.samples) < e.options.MinSamples {
+		return []judgement{{TooLittleEvidence, len(e.samples), fmt.Sprintf("%d of the %d versions that a verdict takes", len(e.samples), e.options.MinSamples)}}
+	}
+	var found []judgement
+	for _, check := range checks {
+		if j, holds := check(e); holds {
+			found = append(found, j)
+		}
+	}
+	if len(found) > 0 {
+		return found
+	}
+	if blind := e.count(func(s *sample) bool { return !s.seesValues }); e.isEnough(blind) {
+		return []judgement{{ValuesNotSeen, blind, "the owners of the fields stay as they are; the values were not seen"}}
+	}
+	return []judgement{{RealChanges, len(e.samples), "values change without a pattern"}}
+}
+
+func recreation(e *evidence) (judgement, bool) {
+	n := e.count(func(s *sample) bool { return s.isRecreation })
+	// Between a creation and a deletion there may be a few other writes, such as those to the status.
+	return judgement{DeleteRecreate, n, fmt.Sprintf("%d times deleted and created again", n)}, n >= 3 && n*5 >= len(e.samples)
+}
+
+func versionFlip(e *evidence) (judgement, bool) {
+	flips, versions := 0, []string{}
+	last := map[fieldowners.Owner]string{}
+	for i := range e.samples {
+		w := e.samples[i].writer
+		version := w.APIVersion
+		if w.APIVersion = ""; version == "" {
+			continue
+		}
+		if before := last[w]; before != "" && before != version {
+			flips++
+		}
+		if last[w] = version; !slices.Contains(versions, version) {
+			versions = append(versions, version)
+		}
+	}
+	return judgement{APIVersionFlip, flips, "written in turn as " + strings.Join(versions, " and ")}, e.isEnough(flips+1) && flips > 0
+}
+
+func orderFlip(e *evidence) (judgement, bool) {
+	for _, p := range e.paths {
+		if n := p.steps[stepOrder]; e.isEnough(n) {
+			return judgement{OrderFlip, n, p.name + " has the same items in another order, written by " + strings.Join(p.managers(), " and ")}, true
+		}
+	}
+	return judgement{}, false
+}
+
+// fight looks for a field whose writers take turns. Where one of them only removes it, that one is unknown.
+func fight(e *evidence) (judgement, bool) {
+	for _, p := range e.paths {
+		if names := p.managers(); len(names) > 1 && e.isEnough(p.count) && float64(p.turns+1) >= e.options.Share*float64(p.count) {
+			words := fmt.Sprintf("%s goes to and fro between %s: %s", p.name, strings.Join(names, " and "), strings.Join(p.shown, ", "))
+			return judgement{Fight, p.turns + 1, words}, true
+		}
+	}
+	return judgement{}, false
+}
+
+func growth(e *evidence) (judgement, bool) {
+	grown := e.count(func(s *sample) bool { return has(s, stepLonger) || has(s, stepAdded) && !has(s, stepRemoved) })
+	lost := e.count(func(s *sample) bool { return has(s, stepRemoved) })
+	if !e.isEnough(grown) || lost*10 > grown {
+		return judgement{}, false
+	}
+	i := slices.IndexFunc(e.paths, func(p *pathStat) bool { return p.steps[stepLonger]+p.steps[stepAdded] > 0 })
+	name := fieldowners.FormatPath(e.paths[i].path)
+	if e.paths[i].steps[stepLonger] == 0 { // each item has a path of its own
+		name = fieldowners.FormatPath(e.paths[i].path[:len(e.paths[i].path)-1])
+	}
+	return judgement{UnboundedGrowth, grown, name + " only ever grows"}, true
+}
+
+func has(s *sample, how step) bool {
+	return slices.ContainsFunc(s.changes, func(c fieldChange) bool { return c.step == how })
+}
+
+func metadataChurn(e *evidence) (judgement, bool) {
+	n := e.count(func(s *sample) bool { return s.seesValues })
+	if n = min(n, e.all(func(c fieldChange) bool { return strings.HasPrefix(c.name, ".metadata.") })); n == 0 {
+		return judgement{}, false
+	}
+	return judgement{MetadataChurn, n, "only " + e.names() + " changes"}, e.isEnough(n)
+}
+
+func specChurn(e *evidence) (judgement, bool) {
+	n := e.count(func(s *sample) bool { return s.risen })
+	return judgement{SpecChurn, n, fmt.Sprintf("the generation rises with %d of %d writes", n, len(e.samples))}, n > 0 && e.isEnough(n)
+}
+
+func flapping(e *evidence) (judgement, bool) {
+	for _, p := range e.paths {
+		if e.isEnough(p.count) && float64(p.returns+1) >= e.options.Share*float64(p.count) && len(p.values) <= e.options.FewValues {
+			return judgement{Flapping, p.count, p.name + " returns to earlier values: " + strings.Join(p.shown, ", ")}, true
+		}
+	}
+	return judgement{}, false
+}
+
+func timestamps(e *evidence) (judgement, bool) {
+	n := e.all(func(c fieldChange) bool { return c.step == stepTime })
+	return judgement{TimestampChurn, n, fmt.Sprintf("%d %% of the writes change only %s", percent(n, len(e.samples)), e.names())}, n > 0 && e.isEnough(n)
+}
+
+func volatileText(e *evidence) (judgement, bool) {
+	n := e.all(func(c fieldChange) bool { return c.step == stepText || c.step == stepTime })
+	for _, p := range e.paths {
+		if e.isEnough(n) && e.isEnough(p.steps[stepText]) {
+			return judgement{VolatileText, n, p.name + " differs in ids, numbers or durations only: " + strings.Join(p.shown, ", ")}, true
+		}
+	}
+	return judgement{}, false
+}
+
+func counters(e *evidence) (judgement, bool) {
+	n := e.all(func(c fieldChange) bool { return c.step == stepUp || c.step == stepTime })
+	for _, p := range e.paths {
+		if e.isEnough(n) && e.isEnough(p.steps[stepUp]) {
+			return judgement{CounterChurn, n, p.name + " only rises: " + strings.Join(p.shown, ", ")}, true
+		}
+	}
+	return judgement{}, false
+}
+
+// nothing looks for versions that do not differ, and why not.
+func nothing(e *evidence) (judgement, bool) {
+	n := e.count(func(s *sample) bool { return s.seesValues && len(s.changes) == 0 && !s.isRecreation })
+	if n == 0 || !e.isEnough(n) {
+		return judgement{}, false
+	}
+	if missing := e.missing(); len(missing) > 0 {
+		return judgement{DoesNotStick, n, "not stored: " + strings.Join(missing, ", ")}, true
+	}
+	return judgement{ManagedFieldsOnly, n, "nothing changes but resourceVersion and managedFields"}, true
+}
+
+// missing are fields that the last writer owns and the object does not have.
+func (e *evidence) missing() []string {
+	last := e.samples[len(e.samples)-1]
+	entry, found := fieldowners.Find(e.track.entries, last.writer)
+	if !found || e.track.last == nil || e.track.last.Object == nil {
+		return nil
+	}
+	var names []string
+	absent := fieldowners.Attribute(e.track.last.Object, e.track.entries, nil).Absent(entry)
+	absent.Iterate(func(p fieldpath.Path) {
+		if len(names) < maxShown {
+			names = append(names, fieldowners.FormatPath(p))
+		}
+	})
+	return names
+}
+
+// whyUnknown says why managedFields do not tell who writes, and who could be meant.
+func (e *evidence) whyUnknown() string {
+	if len(e.paths) > 0 {
+		if owners := nearestOwners(e.track.entries, e.paths[0].path); len(owners) > 1 {
+			return "one of the owners of " + e.paths[0].name + " writes, within one second of each other: " + fieldowners.Join(owners)
+		}
+	}
+	return "managedFields do not tell the writer, who removes fields or is part of admission; an audit log does"
+}
+
+// names are the fields that change most.
+func (e *evidence) names() string {
+	var names []string
+	for _, p := range e.paths[:min(len(e.paths), maxShown)] {
+		names = append(names, p.name)
+	}
+	return strings.Join(names, ", ")
+}
+
+func percent(part, whole int) int { return part * 100 / max(1, whole) }
+
+// confidence is the share of writes that a verdict is sure to hold for, having held for some of a number of samples: the
+// lower end of Wilson's interval at 95 %.
+func confidence(held, samples int) float64 {
+	if samples == 0 {
+		return 0
+	}
+	const z = 1.96
+	n, p := float64(samples), float64(held)/float64(samples)
+	lower := (p + z*z/(2*n) - z*math.Sqrt(p*(1-p)/n+z*z/(4*n*n))) / (1 + z*z/n)
+	return math.Round(max(0, lower)*100) / 100
+}
