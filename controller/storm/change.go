@@ -1,6 +1,7 @@
 package storm
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -16,13 +17,10 @@ type Key struct {
 	Namespace, Name string
 }
 
-// String is such as widgets.example.com/team-a/w1.
+// String is such as widgets.example.com/team-a/w1; without a name it is that of a resource.
 func (k Key) String() string {
-	parts := []string{k.GroupResource.String()}
-	if k.Namespace != "" {
-		parts = append(parts, k.Namespace)
-	}
-	return strings.Join(append(parts, k.Name), "/")
+	parts := []string{k.GroupResource.String(), k.Namespace, k.Name}
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), "/")
 }
 
 // Type says what kind of change it is.

@@ -58,9 +58,7 @@ func (d *Detector) Observe(c Change) {
 		d.now = c.Time
 	}
 	if c.Type != Written {
-		if s != nil && s.track != nil {
-			s.track.observe(c, d.options.Window)
-		}
+		d.pause(s, c)
 		return
 	}
 	s = d.objects.Add(c.Key, c.Time)
@@ -74,6 +72,19 @@ func (d *Detector) Observe(c Change) {
 	d.credit(s.track.writer(&c), c.Time)
 	if d.options.Retrospective && s.meter.Count%int64(d.options.Window) == 0 {
 		d.remember(c.Key, s)
+	}
+}
+
+// pause takes what is no write.
+func (d *Detector) pause(s *state, c Change) {
+	if s == nil {
+		return
+	}
+	if c.Type == Listed {
+		s.version = c.ResourceVersion
+	}
+	if s.track != nil {
+		s.track.observe(c, d.options.Window)
 	}
 }
 

@@ -106,7 +106,7 @@ var storms = map[string]struct {
 		storm.UnboundedGrowth, []string{"op"}, `.status.conditions[type="Ready"].message`, storm.ValuesNotSeen,
 	},
 	"spec": {
-		func(s *stream, i int) {
+		func(s *stream, _ int) {
 			s.update("op", fmt.Sprintf(`"spec": {"template": {"metadata": {"annotations": {"at": %q}}}}`, s.now.Format(time.RFC3339Nano)))
 		},
 		storm.SpecChurn, []string{"op"}, ".spec.template.metadata.annotations.at", storm.SpecChurn,
@@ -282,6 +282,9 @@ func TestAResyncIsNoWrite(t *testing.T) {
 func TestAGapIsTold(t *testing.T) {
 	d := storm.New(storm.Options{})
 	f := find(t, d.Report(hand(d, 40, 200*time.Millisecond, func(i int, c *storm.Change) {
+		if i == 21 {
+			c.ResourceVersion = "21" // the watch begins with what the list gave
+		}
 		if i == 20 {
 			c.Type = storm.Listed
 			c.Object = map[string]any{"status": map[string]any{"x": "another"}}
@@ -290,7 +293,7 @@ func TestAGapIsTold(t *testing.T) {
 	if !strings.Contains(strings.Join(f.Evidence, "\n"), "interrupted") {
 		t.Errorf("evidence %q", f.Evidence)
 	}
-	if f.Writes != 39 {
+	if f.Writes != 38 {
 		t.Errorf("a listed version is no write: %d", f.Writes)
 	}
 }
@@ -319,26 +322,65 @@ func TestSecretsAreNotShown(t *testing.T) {
 
 // A rollout of many Deployments: each gets a few writes in a row, with values that lead somewhere.
 func TestARolloutIsNoStorm(t *testing.T) {
-	d := storm.New(storm.Options{})
-	var all []*stream
-	for i := range 200 {
-		s := newStream(t, d, fmt.Sprint("web-", i))
-		s.apply("kubectl", `"spec": {"replicas": 10, "template": {"spec": {"containers": [{"name": "x", "image": "one"}]}}}`)
-		all = append(all, s)
-	}
-	for ready := range 11 {
-		for i, s := range all {
-			s.now = start.Add(time.Duration(ready)*700*time.Millisecond + time.Duration(i)*3*time.Millisecond)
-			s.update("kube-controller-manager", fmt.Sprintf(`"status": {"replicas": 10, "updatedReplicas": %d, "readyReplicas": %d,
-				"unavailableReplicas": %d, "conditions": [%s]}`, min(10, ready+2), ready, 10-ready,
-				condition([]string{"False", "True"}[ready/10], fmt.Sprintf("ReplicaSet has %d of 10", ready), s.now)))
+	for _, metadata := range []bool{false, true} {
+		d := storm.New(storm.Options{})
+		var all []*stream
+		for i := range 200 {
+			s := newStream(t, d, fmt.Sprint("web-", i))
+			s.metadata = metadata
+			s.apply("kubectl", `"spec": {"replicas": 10, "template": {"spec": {"containers": [{"name": "x", "image": "one"}]}}}`)
+			all = append(all, s)
 		}
+		for ready := range 11 {
+			for i, s := range all {
+				s.now = start.Add(time.Duration(ready)*700*time.Millisecond + time.Duration(i)*3*time.Millisecond)
+				s.update("kube-controller-manager", fmt.Sprintf(`"status": {"replicas": 10, "updatedReplicas": %d, "readyReplicas": %d,
+					"unavailableReplicas": %d, "conditions": [%s]}`, min(10, ready+2), ready, 10-ready,
+					condition([]string{"False", "True"}[ready/10], fmt.Sprintf("ReplicaSet has %d of 10", ready), s.now)))
+			}
+		}
+		noStorm(t, d.Report(all[0].now))
 	}
-	for _, f := range d.Report(all[0].now).Findings {
+}
+
+func noStorm(t *testing.T, r storm.Report) {
+	t.Helper()
+	if len(r.Findings) == 0 {
+		t.Error("nothing was looked at")
+	}
+	for _, f := range r.Findings {
 		if f.IsStorm {
-			t.Fatalf("%s: %s %q", f.Object, f.Verdict, f.Evidence)
+			t.Fatalf("%s: %s at %.2f/s, %q", f.Object, f.Verdict, f.Rate, f.Evidence)
 		}
 	}
+}
+
+// Each object gets its spec, finalizer and three reports of status within a second each.
+func TestCreatingManyObjectsIsNoStorm(t *testing.T) {
+	d := storm.New(storm.Options{})
+	now := start
+	for i := range 500 {
+		s := newStream(t, d, fmt.Sprint("app-", i))
+		now = now.Add(20 * time.Millisecond)
+		s.now = now
+		s.apply("kubectl", base)
+		s.writes(1, 100*time.Millisecond, func(int) { s.update("op", `"metadata": {"finalizers": ["example.com/x"]}`) })
+		s.writes(5, 200*time.Millisecond, func(i int) {
+			s.apply("op", status(condition([]string{"Unknown", "False", "True"}[i/2], fmt.Sprint("step ", i), s.now)))
+		})
+	}
+	noStorm(t, d.Report(now))
+}
+
+// What a cluster in good order writes for hours: a heartbeat in a status each 10 s, and a person's or pipeline's real changes.
+func TestSlowWritersAreNoStorm(t *testing.T) {
+	d := storm.New(storm.Options{})
+	node, loop := newStream(t, d, "node"), newStream(t, d, "loop")
+	node.apply("base", base)
+	loop.apply("base", base)
+	node.writes(360, 10*time.Second, func(int) { node.update("kubelet", status(condition("True", "ok", node.now))) })
+	loop.writes(360, 10*time.Second, func(i int) { loop.apply("kubectl", fmt.Sprintf(`"spec": {"replicas": %d}`, i%3)) })
+	noStorm(t, d.Report(loop.now))
 }
 
 func TestAnAutoscalerIsNoStorm(t *testing.T) {

@@ -182,6 +182,9 @@ func fight(e *evidence) (judgement, bool) {
 	for _, p := range e.paths {
 		if names := p.managers(); len(names) > 1 && e.isEnough(p.count) && float64(p.turns+1) >= e.options.Share*float64(p.count) {
 			words := fmt.Sprintf("%s goes to and fro between %s: %s", p.name, strings.Join(names, " and "), strings.Join(p.shown, ", "))
+			if slices.ContainsFunc(p.writers, isUnknown) {
+				words += "; the unknown writer, who removes it, can be the same manager where both write within one second"
+			}
 			return judgement{Fight, p.turns + 1, words}, true
 		}
 	}

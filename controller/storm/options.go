@@ -13,7 +13,7 @@ type Options struct {
 	// make 0.5.
 	Rate float64
 	// WriterRate in writes per second of one field manager over all objects from which needless writes are a storm however
-	// they are spread. Default 20.
+	// they are spread. Default 20 times Rate.
 	WriterRate float64
 	// MinSamples is the number of versions below which a verdict is TooLittleEvidence. Default 10.
 	MinSamples int
@@ -48,7 +48,7 @@ var KnownTraffic = []schema.GroupResource{
 
 func (o Options) withDefaults() Options {
 	setDefault(&o.Rate, 1)
-	setDefault(&o.WriterRate, 20)
+	setDefault(&o.WriterRate, 20*o.Rate)
 	setDefault(&o.MinSamples, 10)
 	setDefault(&o.MinDuration, 4*time.Second)
 	setDefault(&o.Persist, 5*time.Minute)

@@ -102,11 +102,15 @@ func (s *stream) must(err error) {
 	}
 }
 
-// publish hands on the version, unless the write changed nothing.
+// publish hands on the version, unless the write changed nothing, not even an owner.
 func (s *stream) publish(writer fieldowners.Owner) {
 	live := s.server.Live().(*unstructured.Unstructured)
 	content := live.DeepCopy()
-	content.SetManagedFields(nil)
+	managed := content.GetManagedFields()
+	for i := range managed {
+		managed[i].Time = nil
+	}
+	content.SetManagedFields(managed)
 	if reflect.DeepEqual(s.before, content.Object) {
 		return
 	}

@@ -86,8 +86,7 @@ var changing = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ][\d:.]+(Z|[+-]\d\d:?\d\d)?
 	`|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}` +
 	`|\b[0-9a-fA-F]*[0-9][0-9a-fA-F]{5,}\b|\b[bcdfghjklmnpqrstvwxz2456789]{5}\b|(\d+(\.\d+)?(ns|us|µs|ms|h|m|s))+|\d+`)
 
-// isVolatile reports whether two texts are the same but for such parts, or a text that begins and ends as before has another
-// single word in it with a digit.
+// isVolatile reports whether two texts are the same but for such parts.
 func isVolatile(before, after string) bool {
 	return changing.ReplaceAllString(before, "#") == changing.ReplaceAllString(after, "#")
 }

@@ -42,8 +42,8 @@ func (a *Analysis) Report() Report {
 	r := Report{
 		From: a.from, To: a.to, Lines: a.lines, Requests: int64(a.tally.verbs.Total()), Broken: a.broken, Examples: slices.Clone(a.examples),
 		Levels: maps.Clone(a.levels), Writes: a.detector.Report(a.to), Findings: a.tally.findings(),
-		Users: a.tally.users.counts(maxCounts), Agents: a.tally.agents.counts(maxCounts), Verbs: a.tally.verbs.counts(maxCounts),
-		Objects: a.tally.objects.counts(maxCounts),
+		Users: a.tally.users.most(), Agents: a.tally.agents.most(), Verbs: a.tally.verbs.most(),
+		Objects: a.tally.objects.most(),
 	}
 	slices.SortStableFunc(r.Findings, func(x, y Finding) int {
 		return cmp.Or(cmp.Compare(y.Peak, x.Peak), cmp.Compare(y.Requests, x.Requests), cmp.Compare(x.Key.Object.String(), y.Key.Object.String()))

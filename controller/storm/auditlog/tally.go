@@ -1,7 +1,9 @@
 package auditlog
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -102,12 +104,25 @@ type Count[K comparable] struct {
 // maxCounts is how many of a kind a report names.
 const maxCounts = 50
 
-func (m meters[K]) counts(limit int) []Count[K] {
+// counts are all of them, the most frequent first.
+func (m meters[K]) counts() []Count[K] {
 	var found []Count[K]
-	for _, r := range m.Top(limit) {
+	for _, r := range m.Top(-1) {
 		found = append(found, Count[K]{r.Key, int64(r.Weight), int64(r.Error), r.Data.Peak(), r.Data.First, r.Data.Last})
 	}
+	slices.SortFunc(found, func(a, b Count[K]) int {
+		if a.Requests != b.Requests {
+			return cmp.Compare(b.Requests, a.Requests)
+		}
+		return strings.Compare(fmt.Sprint(a.Key), fmt.Sprint(b.Key))
+	})
 	return found
+}
+
+// most are the counts that a report names.
+func (m meters[K]) most() []Count[K] {
+	all := m.counts()
+	return all[:min(maxCounts, len(all))]
 }
 
 // Finding is a storm of requests that a watch cannot show.
@@ -126,7 +141,7 @@ func (t *tally) findings() []Finding {
 // judge gives the requests that were repeated faster than a rate; 0 stands for the rate of the verb.
 func (t *tally) judge(m meters[Request], verdict storm.Verdict, rate float64, words string) []Finding {
 	var found []Finding
-	for _, c := range m.counts(-1) {
+	for _, c := range m.counts() {
 		limit := rate
 		if limit == 0 {
 			limit = map[string]float64{"get": t.options.GetRate, "list": t.options.ListRate}[c.Key.Verb]

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/hduolab/quell/cmd/kubectl-quell/internal/audit"
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/blame"
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/frame"
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/handover"
@@ -43,7 +44,7 @@ func New(f *frame.Frame) *cobra.Command {
 	root.SetErr(f.ErrOut)
 	f.AddFlags(root.PersistentFlags())
 	root.AddCommand(blame.New(f), managers.New(f), manifest.NewConflicts(f), manifest.NewNoop(f),
-		handover.NewTransfer(f), handover.NewRelease(f), handover.NewRestore(f), transitions.New(f), newVersion(f))
+		handover.NewTransfer(f), handover.NewRelease(f), handover.NewRestore(f), transitions.New(f), audit.New(f), newVersion(f))
 	root.InitDefaultCompletionCmd()
 	if completion, _, err := root.Find([]string{"completion"}); err == nil {
 		completion.Long = completionHelp
