@@ -48,6 +48,8 @@ var _ = It("runs every example of the documentation", func(ctx SpecContext) {
 	Expect(os.WriteFile(filepath.Join(dir, "web.yaml"), []byte(web), 0o600)).To(Succeed())
 	Expect(os.WriteFile(filepath.Join(dir, "app.yaml"), []byte(`{apiVersion: quell.dev/v1, kind: App, metadata: {name: web}}`), 0o600)).To(Succeed())
 	Expect(os.WriteFile(filepath.Join(dir, "status.yaml"), []byte(gadget("status: {text: x}")), 0o600)).To(Succeed())
+	script := fmt.Sprintf("cp '%s' audit.log && gzip -k audit.log", cluster.AuditLog())
+	Expect(in(script).code).To(BeZero())
 	kubectl(ctx, "apply", "-f", file(definition("App", "apps", "quell.dev", "v1")+"---\n"+definition("Widget", "widgets", "example.com", "v1beta1")))
 	kubectl(ctx, "wait", "--for=condition=Established", "crd/apps.quell.dev", "crd/widgets.example.com", "--timeout=60s")
 	lines := examples()
@@ -66,7 +68,7 @@ var _ = It("runs every example of the documentation", func(ctx SpecContext) {
 		case strings.Contains(line, "--watch"):
 			line = "timeout --signal=INT 1 " + line
 		}
-		r := in(strings.ReplaceAll(line, "-n shop", "-n "+ns))
+		r := in(strings.NewReplacer("-n shop", "-n "+ns, "/var/log/kubernetes/", "").Replace(line))
 		Expect(r.code).To(BeElementOf(0, 1, 124), "%s: %s%s", line, r.out, r.err)
 	}
 }, NodeTimeout(5*time.Minute))

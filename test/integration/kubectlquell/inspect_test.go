@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/hduolab/quell/controller/fieldowners"
 	. "github.com/onsi/ginkgo/v2"
@@ -106,9 +107,11 @@ var _ = Describe("blame and managers", func() {
 		ns := namespace(ctx)
 		rolledOut(ctx, ns)
 		mustApply(ctx, "ci", ns, deployment("other", "nginx:1", 1, "x"))
-		table := expect(ctx, 0, "managers", "deployments,pods", "-n", ns)
-		Expect(table).To(MatchRegexp(`(?m)^ci +Apply +2 `))
-		Expect(table).To(MatchRegexp(`(?m)^kube-controller-manager +Update +status +2 .*Deployment$`))
+		Eventually(ctx, func(g Gomega) { // the controller has yet to write to the second one
+			table := quell(ctx, "managers", "deployments,pods", "-n", ns).out
+			g.Expect(table).To(MatchRegexp(`(?m)^ci +Apply +2 `))
+			g.Expect(table).To(MatchRegexp(`(?m)^kube-controller-manager +Update +status +2 .*Deployment$`))
+		}).WithTimeout(30 * time.Second).Should(Succeed())
 		var pairs struct {
 			Pairs []struct {
 				Path     string
