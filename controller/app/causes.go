@@ -285,7 +285,7 @@ var (
 		{regexp.MustCompile(`^Too many pods$`), "no room for more Pods"},
 		{regexp.MustCompile(`^node\(s\) had untolerated taint (\{.*\})$`), "taint $1, which spec.tolerations does not tolerate"},
 		{regexp.MustCompile(`^node\(s\) had (?:untolerated )?taint.*$`), "taints that spec.tolerations does not tolerate"},
-		{regexp.MustCompile(`^node\(s\) didn't match Pod's node affinity/selector$`), "labels that spec.nodeSelector or spec.affinity does not want"},
+		{regexp.MustCompile(`^node\(s\) didn't match Pod's node affinity/selector$`), "labels that do not match spec.nodeSelector or spec.affinity"},
 		{regexp.MustCompile(`^node\(s\) were unschedulable$`), "cordoned"},
 		{regexp.MustCompile(`^waiting for ephemeral volume controller .*$`), "a volume's claim does not exist yet"},
 		{regexp.MustCompile(`^node\(s\) (.*)$`), "$1"},

@@ -127,7 +127,7 @@ func troubles() map[string]trouble {
 		"mount":         {spec{unattended}, waits("ContainerCreating"), `MountVolume.SetUp failed for volume "tls" : secret "tls" not found`, reconciling, "MountFailed", `a volume of the Pods cannot be mounted: Secret "tls" does not exist`},
 		"readiness":     {spec{unattended, probed}, runs, "", reconciling, "ReadinessProbeFailing", `container "app" runs, but its readiness probe does not succeed`},
 		"unschedulable": {spec{greedy, impatient}, nil, "", stalled, "Unschedulable", late + "no node takes the Pods: not enough cpu"},
-		"selector":      {spec{picky}, nil, "", reconciling, "Unschedulable", "no node takes the Pods: labels that spec.nodeSelector or spec.affinity does not want"},
+		"selector":      {spec{picky}, nil, "", reconciling, "Unschedulable", "no node takes the Pods: labels that do not match spec.nodeSelector or spec.affinity"},
 		"quota":         {nil, nil, "", reconciling, "QuotaExceeded", `the Pods do not fit into ResourceQuota "full": it has not enough pods left`},
 		"pod-security": {spec{insecure, impatient}, nil, "", stalled, "PodsRefused", late + `the Pods are refused: violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false (container "app" must set securityContext.allowPrivilegeEscalation=false), ` +
 			`unrestricted capabilities (container "app" must set securityContext.capabilities.drop=["ALL"]), runAsNonRoot != true (pod or container "app" must set securityContext.runAsNonRoot=true), ` +

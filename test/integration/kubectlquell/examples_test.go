@@ -46,11 +46,11 @@ var _ = It("runs every example of the documentation", func(ctx SpecContext) {
 	}
 	Expect(in("kubectl config set-context --current --namespace " + ns).code).To(BeZero())
 	Expect(os.WriteFile(filepath.Join(dir, "web.yaml"), []byte(web), 0o600)).To(Succeed())
-	Expect(os.WriteFile(filepath.Join(dir, "app.yaml"), []byte(`{apiVersion: quell.dev/v1, kind: App, metadata: {name: web}}`), 0o600)).To(Succeed())
+	Expect(os.WriteFile(filepath.Join(dir, "app.yaml"), []byte(`{apiVersion: quell.dev/v1alpha1, kind: App, metadata: {name: web}}`), 0o600)).To(Succeed())
 	Expect(os.WriteFile(filepath.Join(dir, "status.yaml"), []byte(gadget("status: {text: x}")), 0o600)).To(Succeed())
 	script := fmt.Sprintf("cp '%s' audit.log && gzip -k audit.log", cluster.AuditLog())
 	Expect(in(script).code).To(BeZero())
-	kubectl(ctx, "apply", "-f", file(definition("App", "apps", "quell.dev", "v1")+"---\n"+definition("Widget", "widgets", "example.com", "v1beta1")))
+	kubectl(ctx, "apply", "-f", file(definition("App", "apps", "quell.dev", "v1alpha1")+"---\n"+definition("Widget", "widgets", "example.com", "v1beta1")))
 	kubectl(ctx, "wait", "--for=condition=Established", "crd/apps.quell.dev", "crd/widgets.example.com", "--timeout=60s")
 	lines := examples()
 	Expect(len(lines)).To(BeNumerically(">", 20))
@@ -92,7 +92,7 @@ func prepare(ctx context.Context, ns string) {
 	}
 	mustApply(ctx, "author", ns, gadget("spec: {text: x}"))
 	for _, o := range []*unstructured.Unstructured{
-		mustApply(ctx, "author", ns, `{apiVersion: quell.dev/v1, kind: App, metadata: {name: web}}`),
+		mustApply(ctx, "author", ns, `{apiVersion: quell.dev/v1alpha1, kind: App, metadata: {name: web}}`),
 		mustApply(ctx, "author", ns, `{apiVersion: example.com/v1beta1, kind: Widget, metadata: {name: one}}`),
 	} {
 		update(ctx, "widget-operator", o, `{"spec":{"x":"`+rand.Text()+`"}}`)

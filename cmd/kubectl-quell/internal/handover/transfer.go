@@ -103,7 +103,7 @@ func (fl *flags) finish(f *frame.Frame, cmd *cobra.Command) {
 	fl.selection.AddSelectors(cmd)
 	fl.AddFlags(cmd)
 	fl.AddBackup(cmd)
-	cmd.Flags().StringArrayVar(&fl.paths, "path", nil, "only this field and what is below, repeatable; for example --path .spec.replicas")
+	cmd.Flags().StringArrayVar(&fl.paths, "path", nil, "only this field and what is below, repeatable; for example .spec.replicas, or in quotes for the shell '.spec.ports[port=80,protocol=\"TCP\"]'")
 	cmd.Flags().StringVar(&fl.operation, "operation", "", "only entries of this operation: Apply or Update")
 	cmd.Flags().StringArrayVar(&fl.subresources, "subresource", nil, `only entries of this subresource, repeatable; "" is the object itself`)
 	cmd.Flags().StringVar(&fl.apiVersion, "api-version", "", "only entries in this API version, for example apps/v1")

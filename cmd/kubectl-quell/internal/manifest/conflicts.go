@@ -95,7 +95,7 @@ The exit code is 1 when there are conflicts, so that the command can gate a pipe
 
   # Custom resources without a cluster
   kubectl get -f app.yaml -o yaml --show-managed-fields > live.yaml
-  kubectl get --raw /openapi/v3/apis/quell.dev/v1 > schema.json
+  kubectl get --raw /openapi/v3/apis/quell.dev/v1alpha1 > schema.json
   kubectl quell conflicts -f app.yaml --field-manager ci --offline --live live.yaml --schema schema.json`,
 	}
 	cmd.ValidArgsFunction = cluster.CompleteTypes(f)
