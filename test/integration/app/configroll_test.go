@@ -78,6 +78,7 @@ func (k rollingKind) specs() {
 
 	BeforeAll(func(ctx SpecContext) {
 		ns = newNamespace(ctx)
+		manager.restart() // other specs may have had the right, and a watch goes on without it
 		DeferCleanup(func() { kubectl("delete", "--ignore-not-found", "-f", role) })
 	})
 
