@@ -2,19 +2,17 @@ package app
 
 import (
 	"context"
-	"fmt"
 	"maps"
 
 	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
 	"github.com/hduolab/quell/controller/ssa"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // isTentative reports whether a child must not be written on the word of the cache alone: it is to be deleted, or its content may
 // take Pods away. An autoscaler takes them away by its bounds, and by existing.
 func isTentative(k kind, seen observed) bool {
-	return !seen.sure && (!k.wanted(seen.app) || k.name == kindAutoscaler || k.name == kindDeployment && replicas(seen).unsure)
+	return !seen.sure && (!k.wanted(seen.app) || k.name == kindAutoscaler || k.name == kindDeployment && seen.count().unsure)
 }
 
 // applyAgain decides about one child anew, from what it depends on as read past the cache. What became of it before stays when
@@ -43,29 +41,21 @@ func (r *Reconciler) lookAgain(ctx context.Context, seen observed, k kind) (obse
 	}
 	changed := app.Generation != seen.app.Generation
 	seen.app, seen.sure, seen.live = app, true, maps.Clone(seen.live)
-	if err := r.readChild(ctx, seen, k); err != nil || k.name != kindDeployment {
+	live, err := readChild(ctx, r.Reader, k, childKey(k, app))
+	if err != nil {
 		return seen, err
 	}
-	var err error
+	delete(seen.live, k.name)
+	if live != nil {
+		seen.live[k.name] = live
+	}
+	if k.name != kindDeployment {
+		return seen, nil
+	}
 	if seen.scalers, err = findScalers(ctx, r.Reader, app); err == nil && changed {
 		err = r.lookAtConfig(ctx, &seen)
 	}
 	return seen, err
-}
-
-// readChild reads one child past the cache.
-func (r *Reconciler) readChild(ctx context.Context, seen observed, k kind) error {
-	live := k.object()
-	err := r.Reader.Get(ctx, client.ObjectKey{Namespace: seen.app.Namespace, Name: k.childName(seen.app)}, live)
-	switch {
-	case apierrors.IsNotFound(err):
-		delete(seen.live, k.name)
-	case err != nil:
-		return fmt.Errorf("read %s %q: %w", k.name, k.childName(seen.app), err)
-	default:
-		seen.live[k.name] = live
-	}
-	return nil
 }
 
 // isOutdated reports whether a child was not applied because what was seen of it is not how it is.

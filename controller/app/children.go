@@ -72,6 +72,10 @@ func (a applied) current() client.Object {
 
 // desiredChild is what the App wants of one kind.
 func desiredChild(seen observed, k kind) child {
+	if k.name == kindDeployment {
+		verdict := replicas(seen)
+		seen.verdict = &verdict
+	}
 	c := child{
 		kind: k.name, name: k.childName(seen.app), wanted: k.wanted(seen.app), live: seen.live[k.name],
 		invalid: leftRoute(seen, k.name), tentative: isTentative(k, seen),
@@ -84,7 +88,7 @@ func desiredChild(seen observed, k kind) child {
 	}
 	if k.name == kindDeployment {
 		c.stalled, c.moving = seen.configStalled, seen.configMoving
-		c.uncontested, c.zeroed = replicas(seen).uncontested, zeroed(seen)
+		c.uncontested, c.zeroed = seen.count().uncontested, zeroed(seen)
 	}
 	return c
 }

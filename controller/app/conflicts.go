@@ -43,7 +43,7 @@ func conflictRules(seen observed, kind string) (ssa.Rules, error) {
 	rules := policyRules(seen.app, kind)
 	// Without this label the operator's cache does not have the object.
 	rules.Paths = append(rules.Paths, ssa.PathRule{Path: fmt.Sprintf(".metadata.labels[%q]", LabelManagedBy), Rule: ssa.Force})
-	if kind == kindDeployment && replicas(seen).isHandedBack() { // of several rules for a path the last counts
+	if kind == kindDeployment && seen.count().isHandedBack() { // of several rules for a path the last counts
 		rules.Paths = append(rules.Paths, ssa.PathRule{Path: replicasField, Rule: ssa.Force})
 	}
 	return rules, nil

@@ -32,7 +32,7 @@ func desiredDeployment(seen observed) (runtime.ApplyConfiguration, error) {
 		WithSelector(metav1ac.LabelSelector().WithMatchLabels(selectorLabels(app))).
 		WithTemplate(template).
 		WithStrategy(strategy)
-	spec.Replicas = replicas(seen).value
+	spec.Replicas = seen.count().value
 	spec.MinReadySeconds = app.Spec.MinReadySeconds
 	spec.RevisionHistoryLimit = app.Spec.RevisionHistoryLimit
 	if deadline := app.Spec.ProgressDeadlineSeconds; deadline > 0 {

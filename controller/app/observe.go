@@ -19,6 +19,8 @@ type observed struct {
 	live map[string]client.Object
 	// scalers are the HorizontalPodAutoscalers that target the App's Deployment, the App's own one first, then by name.
 	scalers []autoscalingv2.HorizontalPodAutoscaler
+	// verdict is what replicas decided, nil before a Deployment is decided on.
+	verdict *count
 	// sure tells that App, Deployment and scalers were read past the cache.
 	sure bool
 	// configHash identifies the content of the config files whose change replaces the Pods; "" when there are none.
@@ -104,16 +106,26 @@ func hasOrphan(seen observed) bool {
 // find reads one child, nil when it does not exist. The API server is asked only for a child that the App wants and the cache
 // does not have.
 func (r *Reconciler) find(ctx context.Context, k kind, app *quellv1alpha1.App) (client.Object, error) {
-	key := client.ObjectKey{Namespace: app.Namespace, Name: k.childName(app)}
+	key := childKey(k, app)
 	wanted := !deletionPending(app) && k.wanted(app)
 	if k.name == kindRoute {
 		return r.routes.find(ctx, key, wanted)
 	}
-	live := k.object()
-	err := r.Client.Get(ctx, key, live)
-	if apierrors.IsNotFound(err) && wanted {
-		err = r.Reader.Get(ctx, key, live)
+	live, err := readChild(ctx, r.Client, k, key)
+	if live == nil && err == nil && wanted {
+		live, err = readChild(ctx, r.Reader, k, key)
 	}
+	return live, err
+}
+
+func childKey(k kind, app *quellv1alpha1.App) client.ObjectKey {
+	return client.ObjectKey{Namespace: app.Namespace, Name: k.childName(app)}
+}
+
+// readChild reads one child, nil when it does not exist.
+func readChild(ctx context.Context, from client.Reader, k kind, key client.ObjectKey) (client.Object, error) {
+	live := k.object()
+	err := from.Get(ctx, key, live)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

@@ -68,6 +68,14 @@ func replicas(seen observed) count {
 	return count{value: &live, uncontested: true}
 }
 
+// count is what replicas decides. It takes all managedFields of the Deployment to be read, so one child is decided on with one.
+func (o observed) count() count {
+	if o.verdict != nil {
+		return *o.verdict
+	}
+	return replicas(o)
+}
+
 // autoscaled tells whether an autoscaler sets the number of Pods, or is about to. One that the App does not want any more does
 // so until it is gone.
 func (o observed) autoscaled() bool { return o.app.Spec.Autoscaling != nil || len(o.scalers) > 0 }
