@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"time"
@@ -360,11 +359,9 @@ var _ = Describe("conflictPolicy", func() {
 	})
 })
 
-// applies counts what was written to a Deployment. A request that met another version than it was made for wrote nothing.
+// applies counts what was written to a Deployment.
 func applies(writes []localcluster.Request, name string) int {
-	return count(writes, func(r localcluster.Request) bool {
-		return to("deployments")(r) && r.Name == name && r.Code < http.StatusBadRequest
-	})
+	return count(accepted(writes), func(r localcluster.Request) bool { return to("deployments")(r) && r.Name == name })
 }
 
 func hasTheirImage(_ Gomega, d *appsv1.Deployment) bool {
@@ -374,25 +371,12 @@ func hasTheirImage(_ Gomega, d *appsv1.Deployment) bool {
 // write changes a label of an App's Deployment ten times a second until stop is called, which tells how often.
 func write(ctx context.Context, a *quellv1alpha1.App) (stop func() int) {
 	meddler := clientAs(cluster.Config(), "meddler")
-	ctx, cancel := context.WithCancel(ctx)
-	wrote := make(chan int)
-	go func() {
-		defer GinkgoRecover()
-		n := 0
-		for ctx.Err() == nil {
-			d := &appsv1.Deployment{}
-			if meddler.Get(ctx, client.ObjectKeyFromObject(a), d) == nil {
-				d.Labels["team"] = fmt.Sprintf("theirs-%d", n%2)
-				if meddler.Update(ctx, d, client.FieldOwner("meddler")) == nil {
-					n++
-				}
-			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(100 * time.Millisecond):
-			}
+	return repeat(ctx, 100*time.Millisecond, func(ctx context.Context, n int) error {
+		d := &appsv1.Deployment{}
+		if err := meddler.Get(ctx, client.ObjectKeyFromObject(a), d); err != nil {
+			return err
 		}
-		wrote <- n
-	}()
-	return func() int { cancel(); return <-wrote }
+		d.Labels["team"] = fmt.Sprintf("theirs-%d", n%2)
+		return meddler.Update(ctx, d, client.FieldOwner("meddler"))
+	})
 }

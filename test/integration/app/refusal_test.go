@@ -180,24 +180,32 @@ func without(ctx context.Context, resource string, f func()) {
 // fight forces a label of an App's Deployment again and again until stop is called, which tells how often.
 func fight(ctx context.Context, a *quellv1alpha1.App) (stop func() int) {
 	rival := clientAs(cluster.Config(), "rival")
+	return repeat(ctx, 50*time.Millisecond, func(ctx context.Context, _ int) error {
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: a.Name}}
+		before := d.DeepCopy()
+		d.Labels = map[string]string{"team": "theirs"}
+		return rival.Patch(ctx, d, client.MergeFrom(before), client.FieldOwner("rival"))
+	})
+}
+
+// repeat does something, told how often it succeeded so far, and again after each pause until stop is called, which tells the
+// number in the end.
+func repeat(ctx context.Context, pause time.Duration, do func(ctx context.Context, n int) error) (stop func() int) {
 	ctx, cancel := context.WithCancel(ctx)
-	wrote := make(chan int)
+	done := make(chan int)
 	go func() {
 		defer GinkgoRecover()
 		n := 0
 		for ctx.Err() == nil {
-			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: a.Name}}
-			before := d.DeepCopy()
-			d.Labels = map[string]string{"team": "theirs"}
-			if rival.Patch(ctx, d, client.MergeFrom(before), client.FieldOwner("rival")) == nil {
+			if do(ctx, n) == nil {
 				n++
 			}
 			select {
 			case <-ctx.Done():
-			case <-time.After(50 * time.Millisecond):
+			case <-time.After(pause):
 			}
 		}
-		wrote <- n
+		done <- n
 	}()
-	return func() int { cancel(); return <-wrote }
+	return func() int { cancel(); return <-done }
 }
