@@ -80,6 +80,20 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &quellv1alpha1.ConflictRuleApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("FieldConflict"):
 		return &quellv1alpha1.FieldConflictApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("NotWatched"):
+		return &quellv1alpha1.NotWatchedApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Storm"):
+		return &quellv1alpha1.StormApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("StormThresholds"):
+		return &quellv1alpha1.StormThresholdsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("StormWatch"):
+		return &quellv1alpha1.StormWatchApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("StormWatchKind"):
+		return &quellv1alpha1.StormWatchKindApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("StormWatchSpec"):
+		return &quellv1alpha1.StormWatchSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("StormWatchStatus"):
+		return &quellv1alpha1.StormWatchStatusApplyConfiguration{}
 
 	}
 	return nil

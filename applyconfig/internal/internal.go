@@ -901,6 +901,8 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
     elementRelationship: separable
+- name: com.github.hduolab.quell.api.quell.v1alpha1.CustomResources
+  scalar: string
 - name: com.github.hduolab.quell.api.quell.v1alpha1.EndpointScope
   scalar: string
 - name: com.github.hduolab.quell.api.quell.v1alpha1.FieldConflict
@@ -928,12 +930,175 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
     elementRelationship: separable
+- name: com.github.hduolab.quell.api.quell.v1alpha1.NotWatched
+  map:
+    fields:
+    - name: group
+      type:
+        scalar: string
+    - name: message
+      type:
+        scalar: string
+    - name: reason
+      type:
+        scalar: string
+    - name: resource
+      type:
+        scalar: string
+    elementRelationship: separable
 - name: com.github.hduolab.quell.api.quell.v1alpha1.SecurityDefault
   scalar: string
 - name: com.github.hduolab.quell.api.quell.v1alpha1.ServiceMode
   scalar: string
 - name: com.github.hduolab.quell.api.quell.v1alpha1.SpreadDefault
   scalar: string
+- name: com.github.hduolab.quell.api.quell.v1alpha1.Storm
+  map:
+    fields:
+    - name: fields
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: group
+      type:
+        scalar: string
+    - name: managers
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: name
+      type:
+        scalar: string
+    - name: namespace
+      type:
+        scalar: string
+    - name: rate
+      type:
+        scalar: string
+    - name: remedy
+      type:
+        scalar: string
+    - name: resource
+      type:
+        scalar: string
+    - name: since
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: verdict
+      type:
+        scalar: string
+    elementRelationship: separable
+- name: com.github.hduolab.quell.api.quell.v1alpha1.StormThresholds
+  map:
+    fields:
+    - name: managerWritesPerMinute
+      type:
+        scalar: numeric
+    - name: persistSeconds
+      type:
+        scalar: numeric
+    - name: writesPerMinute
+      type:
+        scalar: numeric
+    elementRelationship: separable
+- name: com.github.hduolab.quell.api.quell.v1alpha1.StormWatch
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: com.github.hduolab.quell.api.quell.v1alpha1.StormWatchSpec
+    - name: status
+      type:
+        namedType: com.github.hduolab.quell.api.quell.v1alpha1.StormWatchStatus
+      default:
+        observedGeneration: -1
+- name: com.github.hduolab.quell.api.quell.v1alpha1.StormWatchKind
+  map:
+    fields:
+    - name: group
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    elementRelationship: separable
+- name: com.github.hduolab.quell.api.quell.v1alpha1.StormWatchSpec
+  map:
+    fields:
+    - name: customResources
+      type:
+        namedType: com.github.hduolab.quell.api.quell.v1alpha1.CustomResources
+    - name: kinds
+      type:
+        list:
+          elementType:
+            namedType: com.github.hduolab.quell.api.quell.v1alpha1.StormWatchKind
+          elementRelationship: associative
+          keys:
+          - group
+          - kind
+    - name: maxStorms
+      type:
+        scalar: numeric
+    - name: namespaces
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: thresholds
+      type:
+        namedType: com.github.hduolab.quell.api.quell.v1alpha1.StormThresholds
+    elementRelationship: separable
+- name: com.github.hduolab.quell.api.quell.v1alpha1.StormWatchStatus
+  map:
+    fields:
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: notWatched
+      type:
+        list:
+          elementType:
+            namedType: com.github.hduolab.quell.api.quell.v1alpha1.NotWatched
+          elementRelationship: associative
+          keys:
+          - group
+          - resource
+    - name: observedGeneration
+      type:
+        scalar: numeric
+    - name: stormCount
+      type:
+        scalar: numeric
+    - name: storms
+      type:
+        list:
+          elementType:
+            namedType: com.github.hduolab.quell.api.quell.v1alpha1.Storm
+          elementRelationship: atomic
+    - name: watched
+      type:
+        scalar: numeric
+    elementRelationship: separable
 - name: io.k8s.api.apps.v1.DeploymentStrategy
   map:
     fields:

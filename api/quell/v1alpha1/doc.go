@@ -1,4 +1,5 @@
-// Package v1alpha1 holds the words that users of Quell write: App, one object for a Deployment-based application.
+// Package v1alpha1 holds the words that users of Quell write: App, one object for a Deployment-based application,
+// and StormWatch, which has the operator look for write storms.
 //
 // Lists carry listType and listMapKey, strings and lists carry limits, and every status field that can be zero is a
 // pointer: a zero that omitempty drops would never compare equal to what was applied.
@@ -24,7 +25,7 @@ var schemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
 var AddToScheme = schemeBuilder.AddToScheme
 
 func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(SchemeGroupVersion, &App{}, &AppList{})
+	scheme.AddKnownTypes(SchemeGroupVersion, &App{}, &AppList{}, &StormWatch{}, &StormWatchList{})
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil
 }
