@@ -15,6 +15,8 @@ KUBECTL        ?= kubectl
 tool_dir       = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/quell/tools-$(shell (go version; cat test/tools/$(1)/*) | cksum | cut -d' ' -f1)
 LINT           := $(call tool_dir,lint)/golangci-lint
 CONTROLLER_GEN := $(call tool_dir,gen)/controller-gen
+# config/prometheus tests its alert rules with it.
+export PROMTOOL := $(or $(shell command -v promtool),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/quell/promtool)
 
 .PHONY: help
 help: ## list the targets
@@ -50,7 +52,7 @@ lint: $(LINT) ## run golangci-lint with the Kubernetes API linters; FIX=1 repair
 	$(LINT) run $(if $(FIX),--fix) ./...
 
 .PHONY: verify
-verify: verify-generated verify-modules verify-format ## check that generated files, go.mod files and format are right
+verify: verify-generated verify-modules verify-format verify-alerts ## check that generated files, go.mod files, format and alerts are right
 
 .PHONY: verify-generated
 verify-generated: $(CONTROLLER_GEN)
@@ -70,7 +72,12 @@ verify-modules:
 
 .PHONY: verify-format
 verify-format:
-	@bad=$$(gofmt -l $(wildcard api applyconfig cmd controller test)); test -z "$$bad" || { echo "run gofmt -w on:"; echo "$$bad"; exit 1; }
+	@bad=$$(gofmt -l $(wildcard api applyconfig cmd config controller docs test)); test -z "$$bad" || { echo "run gofmt -w on:"; echo "$$bad"; exit 1; }
+
+.PHONY: verify-alerts
+verify-alerts: $(PROMTOOL) ## test the alert rules of config/prometheus, and the check of its queries
+	go test -count 1 ./config/prometheus
+	go test -C test/tools/monitoring ./...
 
 GENERATE = $(CONTROLLER_GEN) object crd:maxDescLen=200 applyconfiguration paths=./api/... output:crd:dir=config/crd; \
 	$(CONTROLLER_GEN) rbac:roleName=quell-manager paths=./controller/... output:rbac:dir=config/rbac
@@ -127,3 +134,11 @@ $(LINT):
 $(CONTROLLER_GEN):
 	@echo "building controller-gen, once"
 	@go build -C test/tools/gen -o $@.$$$$ sigs.k8s.io/controller-tools/cmd/controller-gen && mv $@.$$$$ $@
+
+# Debian's package is unpacked, not installed: its installation would start a Prometheus.
+$(PROMTOOL):
+	@command -v apt-get >/dev/null || { echo "promtool is missing: install Prometheus and put its promtool into PATH, or set PROMTOOL"; exit 1; }
+	@echo "fetching promtool, once, from Debian's package prometheus"
+	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; cd "$$dir"; fetch="apt-get -qq -o APT::Sandbox::User=root download prometheus"; \
+	$$fetch || { apt-get -qq update && $$fetch; } || { echo "promtool is missing: run apt-get install prometheus as root"; exit 1; }; \
+	mkdir -p $(@D); dpkg-deb --fsys-tarfile prometheus_*.deb | tar -xO ./usr/bin/promtool > $@.$$$$; chmod +x $@.$$$$; mv $@.$$$$ $@

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/hduolab/quell/controller/app"
+	"github.com/hduolab/quell/controller/stormwatch"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
@@ -19,6 +20,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
@@ -26,13 +28,14 @@ import (
 // version is set by the build.
 var version = "unknown"
 
-const usage = `Quell's operator: applies the children of App objects and reports into their status, and writes only when something changed.
+const usage = `Quell's operator: applies the children of App objects and reports into their status, looks for write storms where StormWatch objects
+ask for it, and writes only when something changed.
 
 Usage:
   manager [flags]
 
 The cluster is the one the Pod runs in, or else that of --kubeconfig, $KUBECONFIG or ~/.kube/config.
-Install the CustomResourceDefinition first: kubectl apply -f config/crd
+Install the CustomResourceDefinitions first: kubectl apply -f config/crd
 
 Flags:
 %s
@@ -138,22 +141,25 @@ func preflight(config *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("connect to the cluster: %w", err)
 	}
-	return app.Preflight(d)
+	if err := app.Preflight(d); err != nil {
+		return err
+	}
+	return stormwatch.Preflight(d)
 }
 
 func newManager(s *settings, config *rest.Config) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
-	if err := app.AddToScheme(scheme); err != nil {
+	if err := errors.Join(app.AddToScheme(scheme), stormwatch.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
-	metrics := metricsserver.Options{BindAddress: s.metricsAddress, SecureServing: !s.insecureMetrics}
+	served := metricsserver.Options{BindAddress: s.metricsAddress, SecureServing: !s.insecureMetrics}
 	if !s.insecureMetrics {
-		metrics.FilterProvider = filters.WithAuthenticationAndAuthorization
+		served.FilterProvider = filters.WithAuthenticationAndAuthorization
 	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        scheme,
 		Cache:                         app.CacheOptions(),
-		Metrics:                       metrics,
+		Metrics:                       served,
 		HealthProbeBindAddress:        s.probeAddress,
 		PprofBindAddress:              s.pprofAddress,
 		LeaderElection:                s.leaderElect,
@@ -178,6 +184,9 @@ func register(ctx context.Context, mgr ctrl.Manager, concurrent int) error {
 	if err := apps.SetupWithManager(ctx, mgr, concurrent); err != nil {
 		return fmt.Errorf("set up the App controller: %w", err)
 	}
+	if err := registerStormWatch(mgr); err != nil {
+		return fmt.Errorf("set up the StormWatch controller: %w", err)
+	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
@@ -189,4 +198,19 @@ func register(ctx context.Context, mgr ctrl.Manager, concurrent int) error {
 		}
 		return nil
 	})
+}
+
+// registerStormWatch adds the controller that watches nothing but StormWatches until there is one.
+func registerStormWatch(mgr ctrl.Manager) error {
+	clients, err := stormwatch.NewClients(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	storms, err := stormwatch.New(stormwatch.Options{
+		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Clients: clients, Events: mgr.GetEventRecorder("quell"), Metrics: metrics.Registry,
+	})
+	if err != nil {
+		return err
+	}
+	return storms.SetupWithManager(mgr)
 }

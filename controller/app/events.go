@@ -22,7 +22,7 @@ func (r *Reconciler) tell(app *quellv1alpha1.App, written *quellv1alpha1ac.AppSt
 			continue
 		}
 		switch {
-		case *c.Type == quellv1alpha1.ConditionStalled:
+		case *c.Type == quellv1alpha1.ConditionStalled && *c.Status == metav1.ConditionTrue:
 			r.Events.Eventf(app, nil, corev1.EventTypeWarning, *c.Reason, "Reconcile", "%s", *c.Message)
 		case *c.Type == quellv1alpha1.ConditionReady && *c.Status == metav1.ConditionTrue:
 			r.Events.Eventf(app, nil, corev1.EventTypeNormal, "Ready", "Reconcile", "%s", *c.Message)

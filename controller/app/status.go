@@ -175,6 +175,11 @@ func (p picture) conditions(app *quellv1alpha1.App) []*metav1ac.ConditionApplyCo
 			conditions = append(conditions, at(a.kind, a.is, a.finding))
 		}
 	}
+	for _, kind := range lingering(app) {
+		if !slices.ContainsFunc(conditions, func(c *metav1ac.ConditionApplyConfiguration) bool { return *c.Type == kind }) {
+			conditions = append(conditions, at(kind, false, over))
+		}
+	}
 	slices.SortFunc(conditions, func(a, b *metav1ac.ConditionApplyConfiguration) int { return cmp.Compare(*a.Type, *b.Type) })
 	return conditions
 }

@@ -132,6 +132,8 @@ type call struct {
 	pending bool
 	// force tells that fields of others are taken, madeRoom that this call took over what was in the way.
 	force, madeRoom bool
+	// surplus identifies what the object has more than the content while that is in place.
+	surplus digest
 	// whole is the content with what is yielded, begun how much of that is new.
 	whole *content
 	begun int
@@ -198,7 +200,7 @@ func (c *call) run(ctx context.Context, raw []byte) error {
 		return err
 	}
 	c.digest = c.Rules.mark(c.digest)
-	c.whole = c.content
+	c.whole, c.surplus = c.content, c.knownSurplus()
 	if done, err := c.decide(); err != nil || done {
 		return err
 	}
@@ -293,7 +295,7 @@ func (c *call) owner() fieldowners.Owner {
 // remember notes that the content is in place at a version of the live object.
 func (c *call) remember(version string) {
 	r := c.record
-	r.known, r.version, r.sent, r.content = true, version, c.sent, c.digest
+	r.known, r.version, r.sent, r.content, r.surplus = true, version, c.sent, c.digest, c.surplus
 	r.inputs, r.epoch, r.unsticky, r.doubt, r.refused = digestOf(c.inputs), c.epoch.Load(), nil, false, refusal{}
 	r.granted = false
 	c.begun = added(c.result.Yielded, r.yielded)

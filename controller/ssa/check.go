@@ -7,22 +7,28 @@ import (
 
 	"github.com/hduolab/quell/controller/fieldowners"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
 // difference tells why applying content would change the live object, nil when it would not: the owner's entry has exactly
 // the content's fields, and the live values of these fields equal the content's. Values and sets are compared as the API
-// server's merge does (sigs.k8s.io/structured-merge-diff/v6): list items by key, numbers by value.
-func difference(c *content, live *typed.TypedValue, entries []fieldowners.Entry, owner fieldowners.Owner) ([]Reason, error) {
+// server's merge does (sigs.k8s.io/structured-merge-diff/v6): list items by key, numbers by value. surplus is what live had more
+// when the content was last known to be in place, the zero digest when that is not known.
+func difference(c *content, live *typed.TypedValue, entries []fieldowners.Entry, owner fieldowners.Owner, surplus digest) ([]Reason, error) {
 	owned := fieldpath.NewSet()
 	mine, found := fieldowners.Find(entries, owner)
 	if found {
 		owned = mine.Fields
 	}
-	differing, err := differingValues(c, live)
+	v, err := compare(c, live)
 	if err != nil {
 		return nil, err
+	}
+	differing := v.differing
+	if v.surplus != surplus {
+		differing = differing.Union(v.fuller)
 	}
 	missing := c.fields.Difference(owned)
 	reasons := missingReasons(missing, differing, entries)
@@ -35,49 +41,82 @@ func difference(c *content, live *typed.TypedValue, entries []fieldowners.Entry,
 	return reasons, nil
 }
 
-// differingValues is the set of the content's fields that live lacks or has with other values. A zero value is the same as
-// none: Go types with omitempty cannot tell them apart, so neither can a typed cache, and built-in kinds do not keep it. That
-// somebody removed a zero of ours shows in managedFields all the same.
-func differingValues(c *content, live *typed.TypedValue) (*fieldpath.Set, error) {
+// values is how the values of a live object differ from the content's.
+type values struct {
+	// differing are the content's fields that live lacks or has with other values.
+	differing *fieldpath.Set
+	// fuller are the content's atomic fields in which live has more than is wanted, and surplus identifies what that is. The API
+	// server may have added it, being defaults, or it is left of what was wanted before: managedFields do not tell.
+	fuller  *fieldpath.Set
+	surplus digest
+}
+
+// compare compares values. A zero value is the same as none: Go types with omitempty cannot tell them apart, so neither can a typed
+// cache, and built-in kinds do not keep it. That somebody removed a zero of ours shows in managedFields all the same.
+func compare(c *content, live *typed.TypedValue) (values, error) {
+	v := values{differing: fieldpath.NewSet(), fuller: fieldpath.NewSet()}
 	extracted := live.ExtractItems(c.fields.Leaves(), typed.WithAppendKeyFields())
 	comparison, err := extracted.Compare(c.typed)
 	if err != nil {
-		return nil, fmt.Errorf("compare with live object: %w", err)
+		return v, fmt.Errorf("compare with live object: %w", err)
 	}
-	differing := fieldpath.NewSet()
+	surplus := ""
 	comparison.Added.Union(comparison.Modified).Leaves().Difference(unowned).Iterate(func(p fieldpath.Path) {
-		if !isKept(at(c.typed.AsValue(), p), at(extracted.AsValue(), p)) {
-			differing.Insert(p)
+		k := keeper{schema: c.typed.Schema()}
+		if !k.isKept(typeAt(c.typed.Schema(), c.typed.TypeRef(), p), at(c.typed.AsValue(), p), at(extracted.AsValue(), p)) {
+			v.differing.Insert(p)
+		} else if k.surplus != "" {
+			v.fuller.Insert(p)
+			surplus += p.String() + k.surplus
 		}
 	})
-	return differing, nil
+	if surplus != "" {
+		v.surplus = digestOf(surplus)
+	}
+	return v, nil
 }
 
-// isKept reports whether live says what was wanted. Within an atomic map or list the API server may have added defaults, as it
-// would again; another writer that adds something to it takes it over, which shows in managedFields.
-func isKept(wanted, live value.Value) bool {
+// keeper compares the parts of one atomic map or list, and notes what live has more than is wanted, known defaults left out.
+type keeper struct {
+	schema  *schema.Schema
+	surplus string
+}
+
+// isKept reports whether live says what was wanted, and perhaps more. Another writer that adds something to an atomic value takes
+// it over, which shows in managedFields.
+func (k *keeper) isKept(ref schema.TypeRef, wanted, live value.Value) bool {
 	switch {
 	case isZero(wanted):
 		return isZero(live)
 	case isZero(live):
 		return false
 	case wanted.IsMap() && live.IsMap():
-		kept := true
-		wanted.AsMap().Iterate(func(key string, v value.Value) bool {
-			field, _ := live.AsMap().Get(key)
-			kept = isKept(v, field)
-			return kept
-		})
-		return kept
+		return k.isMapKept(ref, wanted.AsMap(), live.AsMap())
 	case wanted.IsList() && live.IsList():
 		w, l := wanted.AsList(), live.AsList()
 		kept := w.Length() == l.Length()
 		for i := 0; kept && i < w.Length(); i++ {
-			kept = isKept(w.At(i), l.At(i))
+			kept = k.isKept(itemType(k.schema, ref), w.At(i), l.At(i))
 		}
 		return kept
 	}
 	return value.Equals(wanted, live)
+}
+
+func (k *keeper) isMapKept(ref schema.TypeRef, wanted, live value.Map) bool {
+	kept := true
+	wanted.Iterate(func(key string, v value.Value) bool {
+		field, _ := live.Get(key)
+		kept = k.isKept(fieldType(k.schema, ref, key), v, field)
+		return kept
+	})
+	live.Iterate(func(key string, v value.Value) bool {
+		if !wanted.Has(key) && !isZero(v) && !isDefault(k.schema, ref, key, v) {
+			k.surplus += fmt.Sprintf(".%q:%s", key, value.ToString(v))
+		}
+		return true
+	})
+	return kept
 }
 
 // isZero reports whether v is an empty map, list or string, false, 0, null or nothing.

@@ -64,7 +64,7 @@ func TestDifference(t *testing.T) {
 			g := NewWithT(t)
 			live, err := builtin.ObjectToTyped(test.live, typed.AllowDuplicates)
 			g.Expect(err).NotTo(HaveOccurred())
-			reasons, err := difference(contentOf(t, test.desired, ""), live, test.entries, ownerNamed("me"))
+			reasons, err := difference(contentOf(t, test.desired, ""), live, test.entries, ownerNamed("me"), digest{})
 			g.Expect(err).NotTo(HaveOccurred())
 			var words []string
 			for _, r := range reasons {
@@ -99,9 +99,49 @@ func TestZeroValuesAreTheSameAsNone(t *testing.T) {
 			g := NewWithT(t)
 			live, err := builtin.ObjectToTyped(owned(test.live))
 			g.Expect(err).NotTo(HaveOccurred())
-			differing, err := differingValues(contentOf(t, owned(test.desired), ""), live)
+			v, err := compare(contentOf(t, owned(test.desired), ""), live)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(!differing.Empty()).To(Equal(test.differs), "%v", differing)
+			g.Expect(!v.differing.Empty()).To(Equal(test.differs), "%v", v.differing)
+		})
+	}
+}
+
+func TestWhatAnAtomicValueHasMoreThanIsWanted(t *testing.T) {
+	env := func(ref object) object {
+		return object{"env": []any{object{"name": "A", "valueFrom": object{"fieldRef": ref}}}}
+	}
+	tolerations := func(one object) object { return object{"tolerations": []any{one}} }
+	web := func(container object) object {
+		container["name"] = "web"
+		return object{"containers": []any{container}}
+	}
+	for name, test := range map[string]struct {
+		desired, live object
+		isFuller      bool
+	}{
+		"a default":      {web(env(object{"fieldPath": "a"})), web(env(object{"fieldPath": "a", "apiVersion": "v1"})), false},
+		"no default":     {web(env(object{"fieldPath": "a"})), web(env(object{"fieldPath": "a", "apiVersion": "v2"})), true},
+		"in a list":      {tolerations(object{"key": "a"}), tolerations(object{"key": "a", "effect": "NoSchedule"}), true},
+		"the same":       {tolerations(object{"key": "a"}), tolerations(object{"key": "a"}), false},
+		"zeros":          {tolerations(object{"key": "a"}), tolerations(object{"key": "a", "value": ""}), false},
+		"zeros that are": {tolerations(object{"key": "a", "value": ""}), tolerations(object{"key": "a"}), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			live, err := builtin.ObjectToTyped(pods(test.live))
+			g.Expect(err).NotTo(HaveOccurred())
+			c := contentOf(t, pods(test.desired), "")
+			v, err := compare(c, live)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(v.differing.Empty()).To(BeTrue(), "%v", v.differing)
+			g.Expect(!v.fuller.Empty()).To(Equal(test.isFuller), "%v", v.fuller)
+			g.Expect(v.surplus != digest{}).To(Equal(test.isFuller))
+			mine := []fieldowners.Entry{{Owner: ownerNamed("me"), Fields: c.fields}}
+			for surplus, differs := range map[digest]bool{{}: test.isFuller, v.surplus: false} {
+				reasons, err := difference(c, live, mine, ownerNamed("me"), surplus)
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(len(reasons) > 0).To(Equal(differs && surplus != v.surplus), "%v", reasons)
+			}
 		})
 	}
 }

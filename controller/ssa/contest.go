@@ -19,20 +19,37 @@ type contest struct {
 }
 
 // contested are the fields for which the API server would answer an apply of the content, without force, with a conflict: others
-// own them, and their values are not the content's (sigs.k8s.io/structured-merge-diff/v6, merge/update.go).
+// own them, and merging the content would change them (sigs.k8s.io/structured-merge-diff/v6, merge/update.go). An empty map is
+// merged into one that others filled without a change.
 func contested(c *content, live *typed.TypedValue, entries []fieldowners.Entry, owner fieldowners.Owner) []contest {
 	theirs := slices.DeleteFunc(slices.Clone(entries), func(e fieldowners.Entry) bool { return e.Same(owner) })
 	owned := fieldpath.NewSet()
 	for _, e := range theirs {
 		owned = owned.Union(e.Fields)
 	}
+	changes := changedBy(c.typed, live)
 	var found []contest
 	c.fields.Leaves().Intersection(owned).Iterate(func(p fieldpath.Path) {
-		if !isSame(at(c.typed.AsValue(), p), at(live.AsValue(), p)) {
+		if changes(p) && !isSame(at(c.typed.AsValue(), p), at(live.AsValue(), p)) {
 			found = append(found, contest{p.Copy(), fieldowners.FormatPath(p), fieldowners.OwnersOf(theirs, p)})
 		}
 	})
 	return found
+}
+
+// changedBy tells which paths of live a merge of the content changes; all of them where the two cannot be merged, as when live
+// has duplicate list keys.
+func changedBy(content, live *typed.TypedValue) func(fieldpath.Path) bool {
+	all := func(fieldpath.Path) bool { return true }
+	merged, err := live.Merge(content)
+	if err != nil {
+		return all
+	}
+	comparison, err := live.Compare(merged)
+	if err != nil {
+		return all
+	}
+	return comparison.Added.Union(comparison.Modified).Has
 }
 
 // isSame is stricter than isKept: in an atomic map or list even a default that was added is a difference to the API server.

@@ -46,7 +46,7 @@ func (c *call) findReasons() error {
 	if done, err := c.obey(typed); done || err != nil {
 		return err
 	}
-	if c.result.Reasons, err = difference(c.content, typed, c.entries, c.owner()); err != nil {
+	if c.result.Reasons, err = difference(c.content, typed, c.entries, c.owner(), c.surplus); err != nil {
 		return err
 	}
 	if c.opts.Subresource == "" && len(c.result.Reasons) == 0 {
@@ -57,6 +57,14 @@ func (c *call) findReasons() error {
 
 // inPlaceBefore reports whether this very content has been in place on this object.
 func (c *call) inPlaceBefore() bool { return c.record.known && c.record.content == c.digest }
+
+// knownSurplus identifies what the API server added to the content when it was last in place.
+func (c *call) knownSurplus() digest {
+	if !c.inPlaceBefore() {
+		return digest{}
+	}
+	return c.record.surplus
+}
 
 // holdBack decides whether the write has to wait or is pointless.
 func (c *call) holdBack() bool {
@@ -135,4 +143,4 @@ func (c *call) onlyUnsticky() bool {
 }
 
 // recheck is when to try again what did not stick, zero for never.
-func (c *call) recheck() time.Duration { return max(0, c.opts.Recheck-c.now.Sub(c.record.at)) }
+func (c *call) recheck() time.Duration { return max(0, c.opts.Recheck-c.record.age(c.now)) }

@@ -30,6 +30,8 @@ type record struct {
 	at time.Time
 	// sent is the digest of the apply configuration as the caller gave it, content that of its canonical form.
 	sent, content digest
+	// surplus identifies what the object had more than content, within atomic values, when that was last in place.
+	surplus digest
 	// kind of the object, for metrics.
 	kind string
 	// inputs is the digest of what the content depended on.
@@ -61,6 +63,14 @@ type record struct {
 	yielded []Reason
 	// room is what was taken over because it was in the way and has not been removed yet, inTheWay what was last removed.
 	room, inTheWay []Reason
+}
+
+// age is how long ago our own last write was. A clock that was set back starts it over.
+func (r *record) age(now time.Time) time.Duration {
+	if now.Before(r.at) {
+		r.at = now
+	}
+	return now.Sub(r.at)
 }
 
 // memory maps UIDs, which no two objects ever share, to records and to recent answers.

@@ -123,10 +123,5 @@ func itemKey(s *schema.Schema, l *schema.List, item any) string {
 }
 
 func keyDefault(s *schema.Schema, l *schema.List, key string) any {
-	atom, ok := s.Resolve(l.ElementType)
-	if !ok || atom.Map == nil {
-		return nil
-	}
-	f, _ := atom.Map.FindField(key)
-	return f.Default
+	return schemaDefault(s, l.ElementType, key)
 }

@@ -41,7 +41,17 @@ type brake struct {
 }
 
 // wait returns how long the current pause still lasts.
-func (b *brake) wait(now time.Time) time.Duration { return max(0, b.until.Sub(now)) }
+func (b *brake) wait(now time.Time) time.Duration {
+	b.follow(now)
+	return max(0, b.until.Sub(now))
+}
+
+// follow keeps the brake in step with a clock that was set back: no pause lasts longer because of that.
+func (b *brake) follow(now time.Time) {
+	if back := b.last.Sub(now); back > 0 {
+		b.last, b.until = now, b.until.Add(-back)
+	}
+}
 
 // pass asks for one write. It returns zero when it may go out now, else how long it has to be held back. A write after a
 // pause is allowed, and makes the next pause longer.
@@ -67,6 +77,7 @@ func (b *brake) calm(p Pace, now time.Time) time.Duration {
 	if b.level == 0 {
 		return 0
 	}
+	b.follow(now)
 	rest := p.Window + 2*p.pause(b.level) - now.Sub(b.last)
 	if rest < 0 {
 		*b = brake{}

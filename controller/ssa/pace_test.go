@@ -101,3 +101,23 @@ func TestZeroFieldsOfAPaceAreTheDefault(t *testing.T) {
 		g.Expect(err).To(HaveOccurred(), "%+v", bad)
 	}
 }
+
+func TestBrakeFollowsAClockThatIsSetBack(t *testing.T) {
+	g := NewWithT(t)
+	pace := Pace{Free: 1, Window: time.Minute, Pause: 10 * time.Second, MaxPause: 5 * time.Minute}
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	var b brake
+	g.Expect(b.pass(pace, 0, now)).To(BeZero())
+	g.Expect(b.pass(pace, 0, now)).To(Equal(10 * time.Second))
+	now = now.Add(-time.Hour)
+	g.Expect(b.wait(now)).To(Equal(10 * time.Second))
+	g.Expect(b.calm(pace, now)).To(Equal(time.Minute + 40*time.Second))
+	g.Expect(b.pass(pace, 0, now.Add(9*time.Second))).To(Equal(time.Second))
+	g.Expect(b.pass(pace, 0, now.Add(10*time.Second))).To(BeZero())
+	g.Expect(b.pass(pace, 0, now.Add(29*time.Second))).To(Equal(time.Second))
+	g.Expect(b.pass(pace, 0, now.Add(30*time.Second))).To(BeZero())
+
+	r := record{at: now}
+	g.Expect(r.age(now.Add(-time.Hour))).To(BeZero())
+	g.Expect(r.age(now.Add(-time.Hour + time.Second))).To(Equal(time.Second))
+}

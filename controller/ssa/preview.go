@@ -64,6 +64,8 @@ func (c *call) preview(ctx context.Context, raw []byte) (Preview, error) {
 	if c.content, err = newContent(u, c.opts.Types, c.opts.Subresource); err != nil {
 		return Preview{}, err
 	}
+	c.digest = c.Rules.mark(c.digest)
+	c.surplus = c.knownSurplus()
 	if err := c.findReasons(); err != nil {
 		return Preview{}, err
 	}
@@ -111,9 +113,13 @@ func (c *call) keptItems(live *typed.TypedValue) ([]string, error) {
 
 // changingValues are the paths that an apply would give another value.
 func (c *call) changingValues(live *typed.TypedValue) ([]string, error) {
-	changing, err := differingValues(c.content, live)
+	v, err := compare(c.content, live)
 	if err != nil {
 		return nil, err
+	}
+	changing := v.differing
+	if v.surplus != c.surplus {
+		changing = changing.Union(v.fuller)
 	}
 	var values []string
 	changing.Leaves().Iterate(func(p fieldpath.Path) { values = append(values, fieldowners.FormatPath(outermost(p, live.AsValue()))) })

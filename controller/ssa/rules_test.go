@@ -6,6 +6,7 @@ import (
 	"github.com/hduolab/quell/controller/fieldowners"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -129,6 +130,25 @@ func TestContested(t *testing.T) {
 			}
 			g.Expect(found).To(Equal(c.want))
 		})
+	}
+}
+
+func TestAnEmptyMapBesideWhatOthersHaveInItIsNoContest(t *testing.T) {
+	limits := func(limits object) *unstructured.Unstructured {
+		return pods(object{"containers": []any{object{"name": "web", "resources": object{"limits": limits}}}})
+	}
+	mapOf := fieldpath.MakePathOrDie("spec", "template", "spec", "containers", fieldpath.KeyByFields("name", "web"), "resources", "limits")
+	theirs := fieldowners.Entry{Owner: ownerNamed("they"), Fields: fieldpath.NewSet(mapOf, append(mapOf.Copy(), fieldpath.MakePathOrDie("cpu")...))}
+	live, err := builtin.ObjectToTyped(limits(object{"cpu": "1"}))
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	for cpu, contests := range map[string]int{"": 0, "1": 0, "2": 1} {
+		desired := object{}
+		if cpu != "" {
+			desired["cpu"] = cpu
+		}
+		c, err := newContent(limits(desired), builtin, "")
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		NewWithT(t).Expect(contested(c, live, []fieldowners.Entry{theirs}, ownerNamed("me"))).To(HaveLen(contests), "cpu %q", cpu)
 	}
 }
 

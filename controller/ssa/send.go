@@ -50,13 +50,19 @@ func (c *call) attempt(ctx context.Context) (client.Object, error) {
 	start := c.opts.Clock.Now()
 	err := c.request(ctx, body)
 	requestSeconds.WithLabelValues(c.record.kind, c.opts.Subresource).Observe(c.opts.Clock.Since(start).Seconds())
-	if apierrors.IsConflict(err) {
+	if isRefusal(err) {
 		c.record.doubt, c.record.last = doubt, last
 	}
 	if err != nil {
 		return nil, err
 	}
 	return c.inScheme(body)
+}
+
+// isRefusal reports whether the API server answered a request and wrote nothing. Of other errors that is unknown, also of those
+// that ask for patience, which whatever stands in between may give.
+func isRefusal(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || IsTerminal(err)
 }
 
 // mend does what it can about a refusal and tells whether to send again; if not, the result says why, or the error.
@@ -334,15 +340,17 @@ func (c *call) unsticky(answer client.Object) ([]Reason, error) {
 	if err != nil {
 		return nil, err
 	}
-	paths, err := differingValues(c.content, typed)
+	v, err := compare(c.content, typed)
 	if err != nil {
 		return nil, err
 	}
+	// What the answer has more is what the API server adds.
+	c.surplus = v.surplus
 	owned := fieldpath.NewSet()
 	if mine, found := fieldowners.Find(fieldowners.Parse(answer.GetManagedFields()), c.owner()); found {
 		owned = mine.Fields
 	}
-	reasons := appendPaths(nil, Lost, paths.Union(c.fields.Difference(owned)))
+	reasons := appendPaths(nil, Lost, v.differing.Union(c.fields.Difference(owned)))
 	sortReasons(reasons)
 	return reasons, nil
 }

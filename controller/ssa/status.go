@@ -63,7 +63,7 @@ func (w *StatusWriter) SchemaChanged() { w.applier.SchemaChanged() }
 
 // wait is how long details still have to settle.
 func (w *StatusWriter) wait(c *call) time.Duration {
-	rest := w.settle - c.now.Sub(c.record.at)
+	rest := w.settle - c.record.age(c.now)
 	if rest <= 0 || c.inPlaceBefore() || slices.ContainsFunc(c.result.Reasons, w.counts) {
 		return 0
 	}

@@ -16,8 +16,8 @@ type Detector struct {
 	options    Options
 	objects    *Sketch[Key, state]
 	managers   *Sketch[fieldowners.Owner, Meter]
-	resources  *Sketch[schema.GroupResource, struct{}]
-	operations *Sketch[fieldowners.Owner, struct{}]
+	resources  *Sketch[schema.GroupResource, int64]
+	operations *Sketch[fieldowners.Owner, int64]
 	// perResource counts the objects that have counters.
 	perResource map[schema.GroupResource]int
 	hot         map[Key]*state
@@ -29,9 +29,10 @@ type Detector struct {
 
 // state is what is known of an object with a counter.
 type state struct {
-	version string
-	meter   Meter
-	track   *track
+	// version is the latest one, before the one before it.
+	version, before string
+	meter           Meter
+	track           *track
 	// begun is set once the object belongs to perResource.
 	begun bool
 }
@@ -42,16 +43,22 @@ func New(options Options) *Detector {
 	d := &Detector{options: o, perResource: map[schema.GroupResource]int{}, hot: map[Key]*state{}, all: Meter{Half: o.HalfLife}, past: map[Key]Finding{}}
 	d.objects = NewSketch(o.Counters, o.HalfLife, d.forget)
 	d.managers = NewSketch[fieldowners.Owner, Meter](o.Counters, o.HalfLife, nil)
-	d.resources = NewSketch[schema.GroupResource, struct{}](o.Counters, o.HalfLife, nil)
-	d.operations = NewSketch[fieldowners.Owner, struct{}](o.Counters, o.HalfLife, nil)
+	d.resources = NewSketch[schema.GroupResource, int64](o.Counters, o.HalfLife, nil)
+	d.operations = NewSketch[fieldowners.Owner, int64](o.Counters, o.HalfLife, nil)
 	return d
 }
 
+// Options are the thresholds, defaults filled in.
+func (d *Detector) Options() Options { return d.options }
+
 // Observe takes the next change. Changes of one object have to come in their order; a version that was seen already, as after
-// a resync, says nothing.
+// a resync, says nothing but its values if these were not known.
 func (d *Detector) Observe(c Change) {
 	s := d.objects.Data(c.Key)
 	if s != nil && c.ResourceVersion != "" && s.version == c.ResourceVersion && c.Type != Deleted {
+		if s.track != nil {
+			s.track.complete(&c)
+		}
 		return
 	}
 	if c.Time.After(d.now) {
@@ -68,8 +75,8 @@ func (d *Detector) Observe(c Change) {
 		d.credit(writerIn(&c), c.Time)
 		return
 	}
-	s.track.observe(c, d.options.Window)
-	d.credit(s.track.writer(&c), c.Time)
+	s.track.observe(c, d.options)
+	d.credit(s.track.writer, c.Time)
 	if d.options.Retrospective && s.meter.Count%int64(d.options.Window) == 0 {
 		d.remember(c.Key, s)
 	}
@@ -84,7 +91,17 @@ func (d *Detector) pause(s *state, c Change) {
 		s.version = c.ResourceVersion
 	}
 	if s.track != nil {
-		s.track.observe(c, d.options.Window)
+		s.track.observe(c, d.options)
+	}
+}
+
+// Interrupt tells that versions of a resource may have been missed, in one namespace or, with "", in all. The next version of
+// each hot object is then only what the one after it is compared with, and its finding says so.
+func (d *Detector) Interrupt(r schema.GroupResource, namespace string) {
+	for key, s := range d.hot {
+		if key.GroupResource == r && (namespace == "" || key.Namespace == namespace) {
+			s.track.interrupt()
+		}
 	}
 }
 
@@ -93,10 +110,10 @@ func (d *Detector) count(s *state, c *Change) {
 		s.begun, s.meter.Half = true, d.options.HalfLife
 		d.perResource[c.GroupResource]++
 	}
-	s.version = c.ResourceVersion
+	s.before, s.version = s.version, c.ResourceVersion
 	s.meter.Add(c.Time)
 	d.all.Add(c.Time)
-	d.resources.Add(c.GroupResource, c.Time)
+	*d.resources.Add(c.GroupResource, c.Time)++
 }
 
 // credit counts a write to its writer, whichever API version it used.
@@ -105,7 +122,7 @@ func (d *Detector) credit(o fieldowners.Owner, when time.Time) {
 	m := d.managers.Add(o, when)
 	m.Half = d.options.HalfLife
 	m.Add(when)
-	d.operations.Add(fieldowners.Owner{Operation: o.Operation, Subresource: o.Subresource}, when)
+	*d.operations.Add(fieldowners.Owner{Operation: o.Operation, Subresource: o.Subresource}, when)++
 }
 
 func writerIn(c *Change) fieldowners.Owner {
@@ -113,14 +130,6 @@ func writerIn(c *Change) fieldowners.Owner {
 		return *c.Writer
 	}
 	return newestOf(c.ManagedFields)
-}
-
-// writer is who made the latest write.
-func (t *track) writer(c *Change) fieldowners.Owner {
-	if len(t.samples) == 0 {
-		return writerIn(c)
-	}
-	return t.samples[(t.next+len(t.samples)-1)%len(t.samples)].writer
 }
 
 // heat has an object's versions kept from its second write on. Once there are Options.Hot such objects, a new one takes the place
@@ -196,9 +205,9 @@ func (d *Detector) Report(now time.Time) Report {
 	r := Report{From: d.all.First, To: d.all.Last, Writes: d.all.Count, Rate: d.all.Rate(d.now)}
 	r.RateError = perSecond(d.objects.Bound(), d.options.HalfLife)
 	r.Findings = d.findings()
-	r.Managers = rates(d, d.managers)
-	r.Resources = rates(d, d.resources)
-	r.Operations = rates(d, d.operations)
+	r.Managers = rates(d, d.managers, func(m *Meter) int64 { return m.Count })
+	r.Resources = rates(d, d.resources, func(n *int64) int64 { return *n })
+	r.Operations = rates(d, d.operations, func(n *int64) int64 { return *n })
 	return r
 }
 
@@ -242,13 +251,15 @@ func b2i(b bool) int {
 const maxRates = 100
 
 // rates gives decayed weights as rates, corrected for a stream that is younger than the weights' memory.
-func rates[K comparable, D any](d *Detector, s *Sketch[K, D]) []Rate[K] {
+func rates[K comparable, D any](d *Detector, s *Sketch[K, D], writes func(*D) int64) []Rate[K] {
 	var found []Rate[K]
 	age := max(1, d.now.Sub(d.all.First).Seconds()) / d.options.HalfLife.Seconds()
 	young := 1 - math.Exp2(-age)
 	old := math.Exp2(-max(0, d.now.Sub(s.last).Seconds()) / d.options.HalfLife.Seconds())
 	for _, r := range s.Top(maxRates) {
-		found = append(found, Rate[K]{r.Key, perSecond(r.Weight, d.options.HalfLife) * old / young, perSecond(r.Error, d.options.HalfLife) * old / young})
+		found = append(found, Rate[K]{
+			r.Key, perSecond(r.Weight, d.options.HalfLife) * old / young, perSecond(r.Error, d.options.HalfLife) * old / young, writes(r.Data),
+		})
 	}
 	return found
 }

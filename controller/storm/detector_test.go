@@ -252,6 +252,34 @@ func TestVersionsWithoutADifference(t *testing.T) {
 	}
 }
 
+// What does not stick was seen in the look at the values, and stays seen when only metadata follow.
+func TestDoesNotStickOutlivesTheLook(t *testing.T) {
+	d := storm.New(storm.Options{})
+	f := find(t, d.Report(hand(d, 60, 200*time.Millisecond, func(i int, c *storm.Change) {
+		if c.Object = map[string]any{"status": map[string]any{"x": "1"}}; i > 20 {
+			c.Object = nil
+		}
+	})), "web")
+	check(t, f, storm.DoesNotStick, []string{"op"})
+	if !strings.Contains(f.Evidence[0], ".status.gone") {
+		t.Errorf("does not name what is missing: %q", f.Evidence)
+	}
+}
+
+// A status that goes back with the spec is no flapping, and one that does so by itself is.
+func TestAStatusMayFollowItsSpec(t *testing.T) {
+	for pace, want := range map[int]storm.Verdict{4: storm.RealChanges, 60: storm.Flapping} {
+		d := storm.New(storm.Options{})
+		f := find(t, d.Report(hand(d, 60, 200*time.Millisecond, func(i int, c *storm.Change) {
+			c.Generation = int64(1 + i/pace)
+			c.Object = map[string]any{"status": map[string]any{"x": []string{"two", "four", "six", "eight"}[i%4]}}
+		})), "web")
+		if f.Verdict != want || f.IsStorm != (want == storm.Flapping) {
+			t.Errorf("%s, storm: %v, with a new generation every %d writes: %+v", f.Verdict, f.IsStorm, pace, f.Fields)
+		}
+	}
+}
+
 func TestDeletionsBetweenCreations(t *testing.T) {
 	d := storm.New(storm.Options{})
 	now := hand(d, 40, 200*time.Millisecond, func(i int, c *storm.Change) {

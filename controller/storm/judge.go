@@ -31,6 +31,10 @@ type pathStat struct {
 	shown  []string
 	// returns is how often a value came back, turns how often the writer was another one than the time before.
 	returns, turns int
+	// recent are the values to which a return counts, those of the status since the generation rose last: a status that goes
+	// back because the spec did is in order.
+	recent     map[uint64]bool
+	generation int
 }
 
 // evidence is a window of samples, counted.
@@ -41,18 +45,20 @@ type evidence struct {
 	paths   []*pathStat
 }
 
-func gather(t *track, o Options) *evidence {
-	e := &evidence{options: o, track: t, samples: t.window()}
+func gather(t *track, samples []sample, o Options) *evidence {
+	e := &evidence{options: o, track: t, samples: samples}
 	byName := map[string]*pathStat{}
+	generation := 0
 	for i := range e.samples {
+		generation += b2i(e.samples[i].risen)
 		for _, c := range e.samples[i].changes {
 			p := byName[c.name]
 			if p == nil {
-				p = &pathStat{name: c.name, path: c.path, steps: map[step]int{}, values: map[uint64]bool{}}
+				p = &pathStat{name: c.name, path: c.path, steps: map[step]int{}, values: map[uint64]bool{}, recent: map[uint64]bool{}}
 				byName[c.name] = p
 				e.paths = append(e.paths, p)
 			}
-			p.add(c, e.samples[i].writer)
+			p.add(c, e.samples[i].writer, generation)
 		}
 	}
 	slices.SortStableFunc(e.paths, func(a, b *pathStat) int {
@@ -64,8 +70,11 @@ func gather(t *track, o Options) *evidence {
 // maxShown is how many values of a field are kept to be shown.
 const maxShown = 4
 
-func (p *pathStat) add(c fieldChange, writer fieldowners.Owner) {
-	if p.count > 0 && p.values[c.after.digest] {
+func (p *pathStat) add(c fieldChange, writer fieldowners.Owner, generation int) {
+	if generation > p.generation && strings.HasPrefix(p.name, ".status.") {
+		clear(p.recent)
+	}
+	if p.generation = generation; p.recent[c.after.digest] {
 		p.returns++
 	}
 	if n := len(p.writers); n > 0 && p.writers[n-1].Manager != writer.Manager {
@@ -75,7 +84,7 @@ func (p *pathStat) add(c fieldChange, writer fieldowners.Owner) {
 		if !p.values[v.digest] && len(p.shown) < maxShown {
 			p.shown = append(p.shown, v.text)
 		}
-		p.values[v.digest] = true
+		p.values[v.digest], p.recent[v.digest] = true, true
 	}
 	p.count++
 	p.steps[c.step]++
@@ -118,23 +127,60 @@ func (e *evidence) count(passes func(*sample) bool) int {
 	return n
 }
 
+func seesValues(s *sample) bool { return s.seesValues }
+
 // checks from the most to the least telling: the first that holds is the verdict, the others are told besides.
 var checks = []func(*evidence) (judgement, bool){
 	recreation, versionFlip, orderFlip, fight, growth, metadataChurn, specChurn, flapping, timestamps, volatileText, counters, nothing,
 }
 
-// judge gives the verdicts, of which there is always one.
-func (e *evidence) judge() []judgement {
-	if len(e.samples) < e.options.MinSamples {
-		return []judgement{{TooLittleEvidence, len(e.samples), fmt.Sprintf("%d of the %d versions that a verdict takes", len(e.samples), e.options.MinSamples)}}
+// judge gives the verdicts, of which there is always one, and what they stand on: the samples with values where there are enough
+// of these, else all.
+func judge(t *track, o Options) (*evidence, []judgement) {
+	valued := gather(t, t.valued(), o)
+	if len(valued.samples) >= o.MinSamples {
+		return valued, valued.judge()
 	}
+	if found := valued.early(); found != nil {
+		return valued, found
+	}
+	all := gather(t, t.samples, o)
+	if len(all.samples) >= o.MinSamples {
+		return all, all.judge()
+	}
+	if found := all.early(); found != nil {
+		return all, found
+	}
+	words := fmt.Sprintf("%d of the %d versions that a verdict takes", len(all.samples), o.MinSamples)
+	return all, []judgement{{TooLittleEvidence, len(all.samples), words}}
+}
+
+// early gives verdicts before there are Options.MinSamples, where every sample bears out one that is never progress.
+func (e *evidence) early() []judgement {
+	if len(e.samples)*2 < e.options.MinSamples {
+		return nil
+	}
+	found := e.holding()
+	for _, j := range found {
+		if j.verdict.isTelling() && (j.support == len(e.samples) || j.verdict == DeleteRecreate) {
+			return found
+		}
+	}
+	return nil
+}
+
+func (e *evidence) holding() []judgement {
 	var found []judgement
 	for _, check := range checks {
 		if j, holds := check(e); holds {
 			found = append(found, j)
 		}
 	}
-	if len(found) > 0 {
+	return found
+}
+
+func (e *evidence) judge() []judgement {
+	if found := e.holding(); len(found) > 0 {
 		return found
 	}
 	if blind := e.count(func(s *sample) bool { return !s.seesValues }); e.isEnough(blind) {
@@ -165,7 +211,7 @@ func versionFlip(e *evidence) (judgement, bool) {
 			versions = append(versions, version)
 		}
 	}
-	return judgement{APIVersionFlip, flips, "written in turn as " + strings.Join(versions, " and ")}, e.isEnough(flips+1) && flips > 0
+	return judgement{APIVersionFlip, flips + b2i(flips > 0), "written in turn as " + strings.Join(versions, " and ")}, e.isEnough(flips+1) && flips > 0
 }
 
 func orderFlip(e *evidence) (judgement, bool) {
@@ -210,7 +256,7 @@ func has(s *sample, how step) bool {
 }
 
 func metadataChurn(e *evidence) (judgement, bool) {
-	n := e.count(func(s *sample) bool { return s.seesValues })
+	n := e.count(seesValues)
 	if n = min(n, e.all(func(c fieldChange) bool { return strings.HasPrefix(c.name, ".metadata.") })); n == 0 {
 		return judgement{}, false
 	}
@@ -268,15 +314,19 @@ func nothing(e *evidence) (judgement, bool) {
 	return judgement{ManagedFieldsOnly, n, "nothing changes but resourceVersion and managedFields"}, true
 }
 
-// missing are fields that the last writer owns and the object does not have.
+// missing are fields that the last writer who is known owns and the object, as its values were seen last, does not have.
 func (e *evidence) missing() []string {
-	last := e.samples[len(e.samples)-1]
-	entry, found := fieldowners.Find(e.track.entries, last.writer)
-	if !found || e.track.last == nil || e.track.last.Object == nil {
+	known := slices.DeleteFunc(slices.Clone(e.samples), func(s sample) bool { return isUnknown(s.writer) })
+	if e.track.whole == nil || len(known) == 0 {
+		return nil
+	}
+	entries := fieldowners.Parse(e.track.whole.ManagedFields)
+	entry, found := fieldowners.Find(entries, known[len(known)-1].writer)
+	if !found {
 		return nil
 	}
 	var names []string
-	absent := fieldowners.Attribute(e.track.last.Object, e.track.entries, nil).Absent(entry)
+	absent := fieldowners.Attribute(e.track.whole.Object, entries, nil).Absent(entry)
 	absent.Iterate(func(p fieldpath.Path) {
 		if len(names) < maxShown {
 			names = append(names, fieldowners.FormatPath(p))
@@ -287,6 +337,9 @@ func (e *evidence) missing() []string {
 
 // whyUnknown says why managedFields do not tell who writes, and who could be meant.
 func (e *evidence) whyUnknown() string {
+	if len(e.track.entries) == 0 && e.track.last != nil {
+		return "the object has no managedFields: they were removed, or it was created without content; an audit log tells the writer"
+	}
 	if len(e.paths) > 0 {
 		if owners := nearestOwners(e.track.entries, e.paths[0].path); len(owners) > 1 {
 			return "one of the owners of " + e.paths[0].name + " writes, within one second of each other: " + fieldowners.Join(owners)

@@ -39,11 +39,19 @@ func (m *Meter) decay(now time.Time) float64 {
 }
 
 // Rate is the number of writes per second around now. It is the mean for as long as the writes are younger than Half, and of
-// writes within the first second it is their number.
+// writes within the first second it is their number. Until the next write is due it stays what it was at the latest one.
 func (m *Meter) Rate(now time.Time) float64 {
 	if m.Count < 2 {
 		return 0
 	}
+	rate := m.rate(m.Last)
+	if late := now.Sub(m.Last) - time.Duration(float64(time.Second)/rate); late > 0 {
+		return m.rate(m.Last.Add(late))
+	}
+	return rate
+}
+
+func (m *Meter) rate(now time.Time) float64 {
 	age := max(1, now.Sub(m.First).Seconds()) / m.Half.Seconds()
 	return m.weight * m.decay(now) * math.Ln2 / m.Half.Seconds() / (1 - math.Exp2(-age))
 }

@@ -7,19 +7,25 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
+// DefaultRate of writes per second: a write each second is a storm even where its pass takes a while, the fastest known heartbeats,
+// which make 0.5, are none.
+const DefaultRate = 0.8
+
 // Options are the thresholds of a Detector; every zero value stands for its default.
 type Options struct {
-	// Rate in writes per second from which an object's needless writes are a storm. Default 1: the fastest known heartbeats
-	// make 0.5.
+	// Rate in writes per second from which an object's needless writes are a storm. Default DefaultRate.
 	Rate float64
 	// WriterRate in writes per second of one field manager over all objects from which needless writes are a storm however
-	// they are spread. Default 20 times Rate.
+	// they are spread. Default 25 times Rate.
 	WriterRate float64
-	// MinSamples is the number of versions below which a verdict is TooLittleEvidence. Default 10.
+	// MinSamples is the number of versions below which a verdict is TooLittleEvidence. Half of them are enough where each one
+	// bears out a verdict that no progress looks like: DeleteRecreate, APIVersionFlip, OrderFlip, TimestampChurn, DoesNotStick or
+	// ManagedFieldsOnly. Default 10.
 	MinSamples int
 	// MinDuration for which an object must have been written before that is a storm. Default 4s.
 	MinDuration time.Duration
-	// Persist is how long real changes, which need not be a mistake, may go on before they are a storm. Default 5m.
+	// Persist is how long real changes, which need not be a mistake, or such whose values are not seen, may go on before they
+	// are a storm. Default 5m. With Retrospective, more than 100 writes whose values are not seen are one too.
 	Persist time.Duration
 	// Share of an object's versions that must bear a verdict out. Default 0.6.
 	Share float64
@@ -32,7 +38,7 @@ type Options struct {
 	Counters int
 	// Hot is how many objects keep their last version and a window of changes. Default 128.
 	Hot int
-	// Window is how many changes a hot object keeps. Default 64.
+	// Window is how many changes a hot object keeps, those with values rather than those without. Default 64.
 	Window int
 	// Known are the resources whose traffic is no storm, however much there is. Default leases and events.
 	Known []schema.GroupResource
@@ -47,8 +53,8 @@ var KnownTraffic = []schema.GroupResource{
 }
 
 func (o Options) withDefaults() Options {
-	setDefault(&o.Rate, 1)
-	setDefault(&o.WriterRate, 20*o.Rate)
+	setDefault(&o.Rate, DefaultRate)
+	setDefault(&o.WriterRate, 25*o.Rate)
 	setDefault(&o.MinSamples, 10)
 	setDefault(&o.MinDuration, 4*time.Second)
 	setDefault(&o.Persist, 5*time.Minute)

@@ -31,6 +31,8 @@ type Rate[K comparable] struct {
 	Key K
 	// PerSecond is at most Error too high.
 	PerSecond, Error float64
+	// Writes are all that were counted since the key got its counter, which of Options.Counters at a time is always.
+	Writes int64
 }
 
 // Finding is what is known of one object.
@@ -52,10 +54,10 @@ type Finding struct {
 	// Evidence for the verdict in a line each, and Remedy, the usual cure.
 	Evidence []string
 	Remedy   string
-	// Samples is how many versions the verdict stands on, and Confidence the share of writes for which it is sure to hold, from 0
+	// Samples is how many versions the verdict stands on, Valued of how many the values were seen, and Confidence the share of writes for which it is sure to hold, from 0
 	// to 1: the lower end of a 95 % interval.
-	Samples    int
-	Confidence float64
+	Samples, Valued int
+	Confidence      float64
 }
 
 // Writer is who writes an object.
@@ -83,11 +85,10 @@ const maxFields = 5
 
 // finding judges one object now.
 func (d *Detector) finding(key Key, s *state) Finding {
-	e := gather(s.track, d.options)
-	verdicts := e.judge()
+	e, verdicts := judge(s.track, d.options)
 	f := Finding{
 		Object: key, Verdict: verdicts[0].verdict, Rate: s.meter.Rate(d.now), Peak: s.meter.Peak(), Writes: s.meter.Count,
-		First: s.meter.First, Last: s.meter.Last, Samples: len(e.samples), Evidence: []string{verdicts[0].evidence},
+		First: s.meter.First, Last: s.meter.Last, Samples: len(e.samples), Valued: e.count(seesValues), Evidence: []string{verdicts[0].evidence},
 		Confidence: confidence(verdicts[0].support, len(e.samples)), Writers: writers(e.samples), Fields: fields(e.paths),
 	}
 	for _, j := range verdicts[1:] {
@@ -140,25 +141,30 @@ func (d *Detector) isStorm(f *Finding) bool {
 	switch f.Verdict {
 	case Rollout, Heartbeat, TooLittleEvidence:
 		return false
-	case ValuesNotSeen:
-		return rate >= d.options.Rate && lasted >= d.options.MinDuration && f.Writes > rolloutWrites
-	case RealChanges:
+	case ValuesNotSeen, RealChanges:
+		// A record does not go on, so nobody will look closer: more writes than a rollout makes have to do.
+		if d.options.Retrospective && f.Verdict == ValuesNotSeen && f.Writes > rolloutWrites && lasted >= d.options.MinDuration {
+			return rate >= d.options.Rate
+		}
 		return rate >= d.options.Rate && lasted >= d.options.Persist
 	}
 	return lasted >= d.options.MinDuration && (rate >= d.options.Rate || len(f.Writers) > 0 && d.isBusy(f.Writers[0].Owner))
 }
 
 // isBusy reports whether a writer makes a storm out of many objects.
-func (d *Detector) isBusy(o fieldowners.Owner) bool {
+func (d *Detector) isBusy(o fieldowners.Owner) bool { return d.writerRate(o) >= d.options.WriterRate }
+
+// writerRate is that of all writes of a known writer.
+func (d *Detector) writerRate(o fieldowners.Owner) float64 {
 	o.APIVersion = ""
 	m := d.managers.Data(o)
 	if m == nil || o == unknown {
-		return false
+		return 0
 	}
 	if d.options.Retrospective {
-		return m.Peak() >= d.options.WriterRate
+		return m.Peak()
 	}
-	return m.Rate(d.now) >= d.options.WriterRate
+	return m.Rate(d.now)
 }
 
 func writers(samples []sample) []Writer {

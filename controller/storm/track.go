@@ -1,6 +1,7 @@
 package storm
 
 import (
+	"slices"
 	"time"
 
 	"github.com/hduolab/quell/controller/fieldowners"
@@ -16,8 +17,9 @@ type sample struct {
 	changes  []fieldChange
 	// more changes than were kept.
 	more int
-	// seesValues is false where only metadata were known.
+	// seesValues is false where only metadata were known, look is the one at which the values were seen.
 	seesValues bool
+	look       int
 	// hasGeneration is whether generations were known, risen whether it rose.
 	hasGeneration, risen bool
 	isRecreation         bool
@@ -28,28 +30,56 @@ type track struct {
 	uid     types.UID
 	last    *Change
 	entries []fieldowners.Entry
+	// whole is the latest version whose values were seen.
+	whole *Change
+	// samples from the oldest on.
 	samples []sample
-	next    int
+	// writer of the latest version.
+	writer fieldowners.Owner
+	// look counts the times that versions with values came after others.
+	look int
 	// gaps is how often the stream was interrupted, after which one version stands for any number of writes.
 	gaps int
 }
 
 // observe takes the next version of the object. The first one, and one after a gap, is only what the next is compared with.
-func (t *track) observe(c Change, window int) {
+func (t *track) observe(c Change, o Options) {
 	if c.Type == Deleted {
 		t.last, t.entries = nil, nil
 		return
 	}
 	entries := t.parse(&c)
+	t.writer = writerIn(&c)
+	if c.Object != nil && t.last != nil && t.last.Object == nil {
+		t.look++
+	}
 	switch {
 	case c.Type == Listed:
 		t.gaps++
 	case t.uid != "" && c.UID != "" && t.uid != c.UID:
-		t.keep(sample{when: c.Time, writer: firstOf(&c, entries), isRecreation: true, seesValues: c.Object != nil}, window)
+		t.keep(sample{when: c.Time, writer: firstOf(&c, entries), isRecreation: true, seesValues: c.Object != nil}, o)
 	case t.last != nil:
-		t.keep(t.compare(&c, entries), window)
+		t.keep(t.compare(&c, entries), o)
 	}
 	t.uid, t.last, t.entries = c.UID, &c, entries
+	if c.Object != nil {
+		t.whole = &c
+	}
+}
+
+// interrupt has the next version be only what the one after it is compared with.
+func (t *track) interrupt() {
+	t.gaps++
+	t.uid, t.last, t.entries = "", nil, nil
+}
+
+// complete takes the values of the version that was the latest by its metadata.
+func (t *track) complete(c *Change) {
+	if c.Object != nil && t.last != nil && t.last.Object == nil && t.last.ResourceVersion == c.ResourceVersion {
+		t.look++
+		t.last.Object = c.Object
+		t.whole = t.last
+	}
 }
 
 func (t *track) parse(c *Change) []fieldowners.Entry {
@@ -91,18 +121,37 @@ func (t *track) compare(c *Change, entries []fieldowners.Entry) sample {
 	return s
 }
 
-// keep adds a sample in place of the oldest.
-func (t *track) keep(s sample, window int) {
-	if len(t.samples) < window {
-		t.samples = append(t.samples, s)
-		return
+// keep adds a sample in place of the oldest, which is one without values as long as there is any: a look at the values is not
+// forgotten over what followed without them, only over the next look.
+func (t *track) keep(s sample, o Options) {
+	t.writer, s.look = s.writer, t.look
+	if s.seesValues {
+		t.settle(o.MinSamples)
 	}
-	t.samples[t.next] = s
-	t.next = (t.next + 1) % window
+	if len(t.samples) >= o.Window {
+		oldest := slices.IndexFunc(t.samples, func(s sample) bool { return !s.seesValues })
+		if oldest < 0 && !s.seesValues {
+			return
+		}
+		t.samples = slices.Delete(t.samples, max(0, oldest), max(0, oldest)+1)
+	}
+	t.samples = append(t.samples, s)
 }
 
-// window are the samples from the oldest on.
-func (t *track) window() []sample {
-	ordered := make([]sample, 0, len(t.samples))
-	return append(append(ordered, t.samples[t.next:]...), t.samples[:t.next]...)
+// settle forgets earlier looks once this one suffices.
+func (t *track) settle(enough int) {
+	earlier, current := 0, 0
+	for i := range t.samples {
+		isEarlier := t.samples[i].look < t.look
+		earlier += b2i(t.samples[i].seesValues && isEarlier)
+		current += b2i(t.samples[i].seesValues && !isEarlier)
+	}
+	if earlier > 0 && current >= enough {
+		t.samples = slices.DeleteFunc(t.samples, func(s sample) bool { return s.seesValues && s.look < t.look })
+	}
+}
+
+// valued are the samples whose values were seen.
+func (t *track) valued() []sample {
+	return slices.DeleteFunc(slices.Clone(t.samples), func(s sample) bool { return !s.seesValues })
 }

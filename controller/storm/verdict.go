@@ -85,3 +85,12 @@ func (v Verdict) isNeedless() bool {
 	}
 	return true
 }
+
+// isTelling reports whether a few versions are enough for it: what makes progress never looks like this.
+func (v Verdict) isTelling() bool {
+	switch v {
+	case DeleteRecreate, APIVersionFlip, OrderFlip, TimestampChurn, DoesNotStick, ManagedFieldsOnly:
+		return true
+	}
+	return false
+}

@@ -112,12 +112,12 @@ type StormWatchStatus struct {
 	// +optional
 	Watched *int32 `json:"watched,omitempty"`
 
-	// stormCount is how many storms go on, of which storms names the worst.
+	// stormCount is how many storms go on, of which storms names the worst; above 20 in steps of 20, 50, 100, and so on.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	StormCount *int32 `json:"stormCount,omitempty"`
 
-	// storms that go on, the fastest first.
+	// storms that go on, the fastest first; each keeps its place until it has ended, or has to make room for one that is far worse.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=50
 	// +optional
@@ -218,7 +218,7 @@ type NotWatched struct {
 	// +required
 	Resource string `json:"resource,omitempty"`
 
-	// reason in one word: Forbidden, NotFound, NotWatchable or Failing.
+	// reason in one word: Forbidden, NotFound, NotWatchable, ClusterScoped or Failing.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +required

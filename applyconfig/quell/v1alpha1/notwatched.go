@@ -11,7 +11,7 @@ type NotWatchedApplyConfiguration struct {
 	Group *string `json:"group,omitempty"`
 	// resource, or the kind where no resource of that kind is known.
 	Resource *string `json:"resource,omitempty"`
-	// reason in one word: Forbidden, NotFound, NotWatchable or Failing.
+	// reason in one word: Forbidden, NotFound, NotWatchable, ClusterScoped or Failing.
 	Reason *string `json:"reason,omitempty"`
 	// message says what to do.
 	Message *string `json:"message,omitempty"`

@@ -15,9 +15,9 @@ type StormWatchStatusApplyConfiguration struct {
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// watched is how many resources are watched.
 	Watched *int32 `json:"watched,omitempty"`
-	// stormCount is how many storms go on, of which storms names the worst.
+	// stormCount is how many storms go on, of which storms names the worst; above 20 in steps of 20, 50, 100, and so on.
 	StormCount *int32 `json:"stormCount,omitempty"`
-	// storms that go on, the fastest first.
+	// storms that go on, the fastest first; each keeps its place until it has ended, or has to make room for one that is far worse.
 	Storms []StormApplyConfiguration `json:"storms,omitempty"`
 	// notWatched are resources that spec asks for and that are not seen, and why.
 	NotWatched []NotWatchedApplyConfiguration `json:"notWatched,omitempty"`

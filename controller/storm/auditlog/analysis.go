@@ -7,7 +7,9 @@ import (
 	"io"
 	"time"
 
+	"github.com/hduolab/quell/controller/fieldowners"
 	"github.com/hduolab/quell/controller/storm"
+	"github.com/hduolab/quell/controller/storm/timeline"
 )
 
 // DefaultMaxLine is the longest line that is read, in bytes. The API server takes requests of 3 MiB, but lists have no limit.
@@ -58,6 +60,9 @@ type Analysis struct {
 	broken   int64
 	examples []Broken
 	from, to time.Time
+	// writes over time.
+	objects  *timeline.Timeline[storm.Key]
+	managers *timeline.Timeline[fieldowners.Owner]
 }
 
 // Broken is a line that could not be read.
@@ -71,10 +76,22 @@ type Broken struct {
 // maxExamples is how many broken lines are told with their numbers.
 const maxExamples = 20
 
+const (
+	// steps is how many points in time a report has at most, which it takes even for a log of months.
+	steps = 600
+	// keptLines is among how many objects and managers the most frequent ones are found.
+	keptLines = 64
+	// shownLines is how many of them a report has.
+	shownLines = 8
+)
+
 // New makes an analysis.
 func New(options Options) *Analysis {
 	o := options.withDefaults()
-	return &Analysis{options: o, detector: storm.New(o.Storm), tally: newTally(o), levels: map[string]int64{}}
+	return &Analysis{
+		options: o, detector: storm.New(o.Storm), tally: newTally(o), levels: map[string]int64{},
+		objects: timeline.New[storm.Key](steps, keptLines), managers: timeline.New[fieldowners.Owner](steps, keptLines),
+	}
 }
 
 // Read takes one log, plain or gzipped, to its end. Name is what broken lines are told with. Several logs of one API server are
@@ -127,6 +144,20 @@ func (a *Analysis) observe(e *event) {
 	c, madeOne := e.change()
 	a.tally.add(e, c, madeOne)
 	if madeOne {
+		a.draw(&c)
 		a.detector.Observe(c)
 	}
+}
+
+// draw counts a write by its time.
+func (a *Analysis) draw(c *storm.Change) {
+	if c.Type != storm.Written {
+		return
+	}
+	writer := *c.Writer
+	writer.APIVersion = ""
+	a.objects.Add(c.Key, c.Time, c.Time, 1)
+	a.objects.AddTotal(c.Time, c.Time, 1)
+	a.managers.Add(writer, c.Time, c.Time, 1)
+	a.managers.AddTotal(c.Time, c.Time, 1)
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -89,8 +90,11 @@ func (e *event) when() time.Time {
 	return e.StageTime
 }
 
-// isEnd reports whether the event is the last of its request; each request is counted once.
-func (e *event) isEnd() bool { return e.Stage == "ResponseComplete" || e.Stage == "Panic" }
+// isEnd reports whether the event is the last of its request; each request is counted once. One whose user could not be
+// authenticated has no later stage than the start of the response.
+func (e *event) isEnd() bool {
+	return e.Stage == "ResponseComplete" || e.Stage == "Panic" || e.Stage == "ResponseStarted" && e.code() == http.StatusUnauthorized
+}
 
 func (e *event) code() int {
 	if e.ResponseStatus == nil {

@@ -168,6 +168,19 @@ func TestDryRunsAndLaterStagesDoNotCount(t *testing.T) {
 	}
 }
 
+// The API server logs no later stage of a request whose user it could not authenticate.
+func TestUnauthenticatedRequestsCount(t *testing.T) {
+	log := repeat(100, 50*time.Millisecond, func(int, time.Time) request { return request{verb: "update", name: "w", code: 401} })
+	started := strings.ReplaceAll(log, "ResponseComplete", "ResponseStarted")
+	r := analyse(t, auditlog.Options{}, started)
+	if r.Requests != 100 || len(r.Findings) != 1 || r.Findings[0].Verdict != storm.RejectedRetries || r.Findings[0].Key.Code != 401 {
+		t.Errorf("%d requests, findings %+v", r.Requests, r.Findings)
+	}
+	if r := analyse(t, auditlog.Options{}, strings.ReplaceAll(started, "401", "200")); r.Requests != 0 {
+		t.Errorf("%d requests of which the end is not known", r.Requests)
+	}
+}
+
 func TestGeneratedNamesComeFromTheResponse(t *testing.T) {
 	r := analyse(t, auditlog.Options{}, repeat(50, 50*time.Millisecond, func(i int, _ time.Time) request {
 		return request{level: "RequestResponse", verb: "create", code: 201, body: widget(i, nil)}

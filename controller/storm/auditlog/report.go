@@ -6,7 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hduolab/quell/controller/fieldowners"
 	"github.com/hduolab/quell/controller/storm"
+	"github.com/hduolab/quell/controller/storm/timeline"
 )
 
 // Report is what audit logs show.
@@ -27,6 +29,9 @@ type Report struct {
 	// Users, Agents, Verbs and Objects by requests.
 	Users, Agents, Verbs []Count[string]
 	Objects              []Count[storm.Key]
+	// WritesByObject and WritesByManager over time, of those that write most; a manager is without an API version.
+	WritesByObject  timeline.Rates[storm.Key]
+	WritesByManager timeline.Rates[fieldowners.Owner]
 }
 
 // IsStorm reports whether anything was found.
@@ -43,7 +48,7 @@ func (a *Analysis) Report() Report {
 		From: a.from, To: a.to, Lines: a.lines, Requests: int64(a.tally.verbs.Total()), Broken: a.broken, Examples: slices.Clone(a.examples),
 		Levels: maps.Clone(a.levels), Writes: a.detector.Report(a.to), Findings: a.tally.findings(),
 		Users: a.tally.users.most(), Agents: a.tally.agents.most(), Verbs: a.tally.verbs.most(),
-		Objects: a.tally.objects.most(),
+		Objects: a.tally.objects.most(), WritesByObject: a.objects.Rates(shownLines), WritesByManager: a.managers.Rates(shownLines),
 	}
 	slices.SortStableFunc(r.Findings, func(x, y Finding) int {
 		return cmp.Or(cmp.Compare(y.Peak, x.Peak), cmp.Compare(y.Requests, x.Requests), cmp.Compare(x.Key.Object.String(), y.Key.Object.String()))

@@ -84,7 +84,8 @@ var _ = Describe("The manager program", Ordered, func() {
 
 	It("works under its ServiceAccount, is probed, guards its metrics, and ends with SIGTERM", func(ctx SpecContext) {
 		kubectlAs(own.Kubeconfig(), "apply", "-f", filepath.Join(configDir, "crd"))
-		kubectlAs(own.Kubeconfig(), "wait", "--for=condition=Established", "crd/apps.quell.dev")
+		kubectlAs(own.Kubeconfig(), "wait", "--for=condition=Established", "crd/apps.quell.dev", "crd/stormwatches.quell.dev")
+		Eventually(ctx, func() error { return kubectlCommand(own.Kubeconfig(), "get", "stormwatches").Run() }).Should(Succeed())
 		Eventually(ctx, func() error { return clientAs(own.Config(), "test").Create(ctx, newApp("default", "shop")) }).Should(Succeed())
 		probes, metrics := freeAddress(), freeAddress()
 		var output bytes.Buffer

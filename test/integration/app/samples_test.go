@@ -21,7 +21,7 @@ var _ = Describe("The samples", func() {
 		kubectl("apply", "-k", filepath.Join(configDir, "configroll"))
 		DeferCleanup(func() { kubectl("delete", "-k", filepath.Join(configDir, "configroll")) })
 		start, namespaces := mark(), map[string]string{}
-		for _, file := range sampleFiles() {
+		for _, file := range sampleFiles("app*.yaml") {
 			ns := newNamespace(ctx)
 			namespaces[ns] = file
 			applySample(func(args ...string) string { return kubectl(append([]string{"--namespace=" + ns}, args...)...) }, file)
@@ -38,7 +38,7 @@ var _ = Describe("The samples", func() {
 		Expect(err).NotTo(HaveOccurred())
 		var kustomization struct{ Resources []string }
 		Expect(yaml.Unmarshal(raw, &kustomization)).To(Succeed())
-		Expect(kustomization.Resources).To(ConsistOf(sampleFiles()))
+		Expect(kustomization.Resources).To(ConsistOf(sampleFiles("*.yaml")))
 		kubectl("kustomize", filepath.Join(configDir, "samples"))
 	})
 })
@@ -66,9 +66,9 @@ var _ = Describe("docs/app.md", func() {
 	})
 })
 
-func sampleFiles() []string {
+func sampleFiles(pattern string) []string {
 	GinkgoHelper()
-	paths, err := filepath.Glob(filepath.Join(configDir, "samples", "*.yaml"))
+	paths, err := filepath.Glob(filepath.Join(configDir, "samples", pattern))
 	Expect(err).NotTo(HaveOccurred())
 	Expect(paths).NotTo(BeEmpty())
 	files := make([]string, len(paths))

@@ -68,7 +68,7 @@ var _ = It("runs every example of the documentation", func(ctx SpecContext) {
 		case strings.Contains(line, "--watch"):
 			line = "timeout --signal=INT 1 " + line
 		}
-		r := in(strings.NewReplacer("-n shop", "-n "+ns, "/var/log/kubernetes/", "").Replace(line))
+		r := in(strings.NewReplacer("-n shop", "-n "+ns, "/var/log/kubernetes/", "", "--for 30s", "--for 1s").Replace(line))
 		Expect(r.code).To(BeElementOf(0, 1, 124), "%s: %s%s", line, r.out, r.err)
 	}
 }, NodeTimeout(5*time.Minute))

@@ -182,6 +182,44 @@ var _ = Describe("a child", func() {
 		Entry("a quantity in another spelling", content{"resources": content{"requests": content{"cpu": "1000m"}}}, ssa.DoesNotStick),
 	)
 
+	DescribeTable("of which a part within an atomic value is not wanted any more loses it",
+		func(ctx SpecContext, restart bool) {
+			name, a := newName(), newBuiltin()
+			tolerating := func(t *corev1ac.TolerationApplyConfiguration) *appsv1ac.DeploymentApplyConfiguration {
+				d := deployment(name, web())
+				d.Spec.Template.Spec.WithTolerations(t.WithKey("a").WithOperator(corev1.TolerationOpExists))
+				return d
+			}
+			apply(ctx, a, tolerating(corev1ac.Toleration().WithEffect(corev1.TaintEffectNoSchedule)), nil)
+			if restart {
+				a = newBuiltin()
+			}
+			result := apply(ctx, a, tolerating(corev1ac.Toleration()), fetchDeployment(ctx, name))
+			Expect(result.String()).To(Equal("Applied: .spec.template.spec.tolerations changed"))
+			d := fetchDeployment(ctx, name)
+			Expect(d.Spec.Template.Spec.Tolerations).To(Equal([]corev1.Toleration{{Key: "a", Operator: corev1.TolerationOpExists}}))
+			for _, a := range []*ssa.Applier{a, newBuiltin()} {
+				Expect(apply(ctx, a, tolerating(corev1ac.Toleration()), d).Outcome).To(Equal(ssa.Unchanged))
+			}
+			Expect(wire.requests()).To(HaveLen(2))
+		},
+		Entry("in the same process", false),
+		Entry("after a restart", true),
+	)
+
+	It("with a default that the API server adds within an atomic value costs one request, then none, also after a restart", func(ctx SpecContext) {
+		name, a := newName(), newBuiltin()
+		named := web().WithEnv(corev1ac.EnvVar().WithName("POD").WithValueFrom(corev1ac.EnvVarSource().
+			WithFieldRef(corev1ac.ObjectFieldSelector().WithFieldPath("metadata.name"))))
+		apply(ctx, a, deployment(name, named), nil)
+		d := fetchDeployment(ctx, name)
+		Expect(d.Spec.Template.Spec.Containers[0].Env).To(ContainElement(HaveField("ValueFrom.FieldRef.APIVersion", "v1")))
+		for _, a := range []*ssa.Applier{a, newBuiltin()} {
+			Expect(apply(ctx, a, deployment(name, named), d).Outcome).To(Equal(ssa.Unchanged))
+		}
+		Expect(wire.requests()).To(HaveLen(1))
+	})
+
 	It("whose validation error mentions uid is not taken for Gone", func(ctx SpecContext) {
 		name, a := newName(), newBuiltin()
 		apply(ctx, a, deployment(name, web()), nil)

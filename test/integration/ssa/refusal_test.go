@@ -35,6 +35,17 @@ var _ = Describe("content that the API server refuses", func() {
 		Expect(apply(ctx, a, sized(name, 3), live).Outcome).To(Equal(ssa.Applied))
 	})
 
+	It("leaves no doubt about what is there: what was in place before costs no request", func(ctx SpecContext) {
+		clock, name := newClock(), newThing(ctx)
+		w := newWriter(clock)
+		live := written(ctx, w, name, content{"s": "a"})
+		_, err := w.Write(ctx, ssa.Intent{Desired: status(name, content{"s": "a", "conditions": []any{content{"type": "Ready"}}}), Live: live})
+		Expect(ssa.IsTerminal(err)).To(BeTrue(), "%v", err)
+		Expect(wire.requests()).To(HaveLen(1))
+		Expect(write(ctx, w, status(name, content{"s": "a"}), live).Outcome).To(Equal(ssa.Unchanged))
+		quiet(ctx, live)
+	})
+
 	It("for its conflicts is not sent again for each look, and is at once when it is to force, or people ask for something else", func(ctx SpecContext) {
 		clock, name := newClock(), newThing(ctx)
 		w := newWriter(clock)

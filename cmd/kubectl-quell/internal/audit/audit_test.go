@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/frame"
+	"github.com/hduolab/quell/cmd/kubectl-quell/internal/storms"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
@@ -91,7 +92,7 @@ func TestAuditReport(t *testing.T) {
 		t.Fatalf("%+v", report)
 	}
 	s := report.Storms[0]
-	if s.Object != (Object{"example.com", "widgets", "n", "w"}) || s.Writers[0].Manager != "widget-operator" || s.Fields[0].Path != ".status.at" ||
+	if s.Object != (storms.Object{Group: "example.com", Resource: "widgets", Namespace: "n", Name: "w"}) || s.Writers[0].Manager != "widget-operator" || s.Fields[0].Path != ".status.at" ||
 		s.Samples != 64 || s.Confidence < 0.9 || s.Peak != 20 {
 		t.Errorf("%+v", s)
 	}
@@ -147,6 +148,33 @@ func TestAuditTellsBrokenLines(t *testing.T) {
 	}
 	if strings.Contains(r.out+r.errOut, "\x1b") {
 		t.Error("an escape sequence of the log reaches the terminal")
+	}
+}
+
+func TestAuditPage(t *testing.T) {
+	dir := t.TempDir()
+	page := filepath.Join(dir, "audit.html")
+	log := strings.ReplaceAll(storming(200, start), "widget-operator", "<script>") + "broken <b>line\n"
+	if r := run(t, log, "-", "--report", page); r.err != nil || !strings.Contains(r.errOut, "the report is in ") {
+		t.Fatalf("%v, %s", r.err, r.errOut)
+	}
+	raw, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"1 write storm and 1 storm of other requests found in 400 requests", "By field manager", "By object", "&lt;script&gt; (Update/status)", "mean 20.1, peak 21.1",
+		"TimestampChurn", "RejectedRetries", "200 times rejected with 409", "1 line could not be read", "standard input:401", "kubectl quell test",
+	} {
+		if !strings.Contains(string(raw), want) {
+			t.Errorf("%q is missing", want)
+		}
+	}
+	if strings.Contains(string(raw), "<script") {
+		t.Error("what the log says is not escaped")
+	}
+	if r := run(t, log, "-", "--report", dir); r.err == nil || r.out != "" || !strings.Contains(r.err.Error(), "the report cannot be written") {
+		t.Errorf("into a folder: %v, %s", r.err, r.out)
 	}
 }
 

@@ -10,7 +10,9 @@ import (
 	"syscall"
 
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/frame"
+	"github.com/hduolab/quell/cmd/kubectl-quell/internal/page"
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/show"
+	"github.com/hduolab/quell/cmd/kubectl-quell/internal/storms"
 	"github.com/hduolab/quell/controller/storm"
 	"github.com/hduolab/quell/controller/storm/auditlog"
 	"github.com/spf13/cobra"
@@ -18,9 +20,10 @@ import (
 
 type flags struct {
 	output                  *show.Output
-	rate, listRate, getRate rate
+	rate, listRate, getRate storms.Rate
 	top                     int
 	exitCode                bool
+	page                    string
 }
 
 type options struct {
@@ -34,7 +37,7 @@ const stdin = "-"
 
 // New makes the command.
 func New(f *frame.Frame) *cobra.Command {
-	fl := &flags{output: show.NewOutput(true), rate: 1, listRate: 1, getRate: 10}
+	fl := &flags{output: show.NewOutput(true), rate: storm.DefaultRate, listRate: 1, getRate: 10}
 	cmd := &cobra.Command{
 		Use:   "audit FILE...",
 		Short: "Find write storms, retry loops and read floods in audit logs of the API server",
@@ -56,6 +59,9 @@ takes RequestResponse to see which fields change and which writes have no effect
   # In a pipeline: fail if there is a storm
   zcat audit.log.gz | kubectl quell audit - --exit-code
 
+  # To show to others: one page with plots, which needs no network
+  kubectl quell audit audit.log --report audit.html
+
   # For a script
   kubectl quell audit audit.log -o json`,
 	}
@@ -68,6 +74,7 @@ takes RequestResponse to see which fields change and which writes have no effect
 	cmd.Flags().Var(&fl.getRate, "get-rate", "gets of one object by one client from which they are a flood")
 	cmd.Flags().IntVar(&fl.top, "top", 5, "how many users, user agents, verbs and objects to list, at most 50")
 	cmd.Flags().BoolVar(&fl.exitCode, "exit-code", false, "exit with 1 if a storm was found")
+	cmd.Flags().StringVar(&fl.page, "report", "", page.Usage)
 	return cmd
 }
 
@@ -90,6 +97,11 @@ const maxTop = 50
 func (o options) run(ctx context.Context) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
+	if o.page != "" {
+		if err := page.Check(o.page); err != nil {
+			return err
+		}
+	}
 	analysis := auditlog.New(auditlog.Options{
 		Storm: storm.Options{Rate: float64(o.rate)}, ListRate: float64(o.listRate), GetRate: float64(o.getRate),
 	})
@@ -101,7 +113,7 @@ func (o options) run(ctx context.Context) error {
 		return errors.Join(failed, errors.New("there is no request in these audit logs"))
 	}
 	report := newReport(found, o.top)
-	if err := errors.Join(o.print(report), failed); err != nil {
+	if err := errors.Join(o.print(report), o.writePage(report, found, failed), failed); err != nil {
 		return err
 	}
 	if o.exitCode && found.IsStorm() {

@@ -1,18 +1,18 @@
 package audit
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/show"
+	"github.com/hduolab/quell/cmd/kubectl-quell/internal/storms"
 	"github.com/hduolab/quell/controller/storm"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 func (r Report) print(out io.Writer, palette show.Palette, isWide bool) error {
@@ -29,82 +29,22 @@ func (r Report) print(out io.Writer, palette show.Palette, isWide bool) error {
 }
 
 func (r Report) heading() string {
+	return fmt.Sprintf("%s from %s to %s; %s", show.Count(int(r.Requests), "request"), r.From.UTC().Format(time.RFC3339),
+		r.To.UTC().Format(time.RFC3339), r.levels())
+}
+
+// levels are the numbers of requests by their audit levels.
+func (r Report) levels() string {
 	var levels []string
 	for _, level := range slices.Sorted(maps.Keys(r.Levels)) {
 		levels = append(levels, fmt.Sprintf("%d %s", r.Levels[level], show.Escape(level)))
 	}
-	return fmt.Sprintf("%s from %s to %s; %s", show.Count(int(r.Requests), "request"), r.From.UTC().Format(time.RFC3339),
-		r.To.UTC().Format(time.RFC3339), strings.Join(levels, ", "))
+	return strings.Join(levels, ", ")
 }
 
 func (r Report) printStorms(out io.Writer, palette show.Palette, isWide bool) error {
-	if len(r.Storms) == 0 {
-		_, err := fmt.Fprintln(out, "\nno write storm found")
-		return err
-	}
 	fmt.Fprintln(out)
-	heading := []string{"PEAK/S", "OBJECT", "MANAGER", "FIELDS", "VERDICT"}
-	if isWide {
-		heading = slices.Insert(heading, 4, "WRITES", "SAMPLES", "CONFIDENCE")
-	}
-	var rows [][]string
-	for _, s := range r.Storms {
-		row := []string{number(s.Peak), s.Object.words(), s.managers(), s.paths(), string(s.Verdict)}
-		if isWide {
-			row = slices.Insert(row, 4, strconv.FormatInt(s.Writes, 10), strconv.Itoa(s.Samples), number(s.Confidence))
-		}
-		rows = append(rows, row)
-	}
-	if err := show.Table(out, heading, rows); err != nil {
-		return err
-	}
-	for _, s := range r.Storms {
-		fmt.Fprintf(out, "\n%s: %s\n", show.Escape(s.Object.words()), palette.Warn(string(s.Verdict)))
-		for _, line := range s.Evidence {
-			fmt.Fprintln(out, "  "+show.Escape(line))
-		}
-		fmt.Fprintln(out, "  remedy: "+s.Remedy)
-	}
-	return nil
-}
-
-func (o Object) words() string {
-	k := storm.Key{GroupResource: schema.GroupResource{Group: o.Group, Resource: o.Resource}, Namespace: o.Namespace, Name: o.Name}
-	return k.String()
-}
-
-func (s Storm) managers() string {
-	var names []string
-	for _, w := range s.Writers {
-		manager, how := w.Words()
-		if manager == "" {
-			manager = "<unknown>"
-		}
-		if how != "" {
-			manager += " (" + how + ")"
-		}
-		if !slices.Contains(names, manager) {
-			names = append(names, manager)
-		}
-	}
-	return short(names)
-}
-
-func (s Storm) paths() string {
-	var names []string
-	for _, f := range s.Fields {
-		names = append(names, f.Path)
-	}
-	return short(names)
-}
-
-// short is what a cell has room for; the report has all.
-func short(names []string) string {
-	const shown = 2
-	if len(names) <= shown {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s, and %d more", strings.Join(names[:shown], ", "), len(names)-shown)
+	return storms.Print(out, palette, isWide, storms.Peak, r.Storms)
 }
 
 func (r Report) printFindings(out io.Writer, palette show.Palette, isWide bool) error {
@@ -112,43 +52,58 @@ func (r Report) printFindings(out io.Writer, palette show.Palette, isWide bool) 
 		return nil
 	}
 	fmt.Fprintln(out)
-	var rows [][]string
-	remedies := map[storm.Verdict]string{}
-	for _, f := range r.Findings {
-		object := f.Object.words()
-		if f.Subresource != "" {
-			object += " (" + f.Subresource + ")"
-		}
-		rows = append(rows, []string{number(f.Peak), f.Verb, object, f.User, cut(f.Agent, isWide), f.Evidence, string(f.Verdict)})
-		remedies[f.Verdict] = f.Remedy
-	}
+	rows, remedies := r.findingRows(isWide)
 	if err := show.Table(out, []string{"PEAK/S", "VERB", "OBJECT", "USER", "USER AGENT", "EVIDENCE", "VERDICT"}, rows); err != nil {
 		return err
 	}
-	for _, v := range slices.Sorted(maps.Keys(remedies)) {
-		fmt.Fprintf(out, "%s: remedy: %s\n", palette.Warn(string(v)), remedies[v])
+	for _, remedy := range remedies {
+		fmt.Fprintf(out, "%s: remedy: %s\n", palette.Warn(string(remedy.verdict)), remedy.words)
 	}
 	return nil
 }
 
-func (r Report) printCounts(out io.Writer, _ show.Palette, isWide bool) error {
-	for _, part := range []struct {
-		name   string
-		counts []Count
-	}{{"USER", r.Users}, {"USER AGENT", r.Agents}, {"VERB", r.Verbs}, {"OBJECT", r.Objects}} {
-		if len(part.counts) == 0 {
-			continue
+// remedy is what to do about findings of a kind.
+type remedy struct {
+	verdict storm.Verdict
+	words   string
+}
+
+// findingRows are the findings in a line each, and the remedies in the order of their verdicts.
+func (r Report) findingRows(isWide bool) (rows [][]string, remedies []remedy) {
+	for _, f := range r.Findings {
+		object := f.Object.Words()
+		if f.Subresource != "" {
+			object += " (" + f.Subresource + ")"
 		}
+		rows = append(rows, []string{storms.Number(f.Peak), f.Verb, object, f.User, cut(f.Agent, isWide), f.Evidence, string(f.Verdict)})
+		remedies = append(remedies, remedy{f.Verdict, f.Remedy})
+	}
+	slices.SortFunc(remedies, func(a, b remedy) int { return cmp.Compare(a.verdict, b.verdict) })
+	return rows, slices.Compact(remedies)
+}
+
+// countPart are the most frequent of a kind.
+type countPart struct {
+	one, title string
+	counts     []Count
+}
+
+// countParts are those that have any.
+func (r Report) countParts() []countPart {
+	parts := []countPart{
+		{"user", "Users", r.Users}, {"user agent", "User agents", r.Agents}, {"verb", "Verbs", r.Verbs}, {"object", "Objects", r.Objects},
+	}
+	return slices.DeleteFunc(parts, func(p countPart) bool { return len(p.counts) == 0 })
+}
+
+func (r Report) printCounts(out io.Writer, _ show.Palette, isWide bool) error {
+	for _, part := range r.countParts() {
 		var rows [][]string
 		for _, c := range part.counts {
-			requests := strconv.FormatInt(c.Requests, 10)
-			if c.Error > 0 {
-				requests = fmt.Sprintf("%d..%d", c.Requests-c.Error, c.Requests)
-			}
-			rows = append(rows, []string{requests, number(c.PerSecond), number(c.Peak), cut(c.Name, isWide)})
+			rows = append(rows, []string{c.words(), storms.Number(c.PerSecond), storms.Number(c.Peak), cut(c.Name, isWide)})
 		}
 		fmt.Fprintln(out)
-		if err := show.Table(out, []string{"REQUESTS", "MEAN/S", "PEAK/S", part.name}, rows); err != nil {
+		if err := show.Table(out, []string{"REQUESTS", "MEAN/S", "PEAK/S", strings.ToUpper(part.one)}, rows); err != nil {
 			return err
 		}
 	}
@@ -163,5 +118,3 @@ func cut(name string, isWide bool) string {
 	}
 	return string([]rune(name)[:room]) + "..."
 }
-
-func number(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }

@@ -2,9 +2,9 @@ package audit
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/show"
+	"github.com/hduolab/quell/cmd/kubectl-quell/internal/storms"
 	"github.com/hduolab/quell/controller/storm"
 	"github.com/hduolab/quell/controller/storm/auditlog"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,7 +24,7 @@ type Report struct {
 	// BrokenLines are the first of them.
 	BrokenLines []BrokenLine `json:"brokenLines,omitempty"`
 	// Storms of writes, the fastest first.
-	Storms []Storm `json:"storms"`
+	Storms []storms.Storm `json:"storms"`
 	// Findings are storms of requests that a watch cannot show, the fastest first.
 	Findings []Finding `json:"findings"`
 	Users    []Count   `json:"users"`
@@ -40,52 +40,13 @@ type BrokenLine struct {
 	Reason string `json:"reason"`
 }
 
-// Object names an object, or with no name a resource.
-type Object struct {
-	Group     string `json:"group,omitempty"`
-	Resource  string `json:"resource"`
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name,omitempty"`
-}
-
-// Storm is an object that is written without need.
-type Storm struct {
-	Object  Object          `json:"object"`
-	Verdict storm.Verdict   `json:"verdict"`
-	Also    []storm.Verdict `json:"also,omitempty"`
-	// Peak is the highest rate of writes per second.
-	Peak       float64     `json:"peak"`
-	Writes     int64       `json:"writes"`
-	First      metav1.Time `json:"first"`
-	Last       metav1.Time `json:"last"`
-	Writers    []Writer    `json:"writers"`
-	Fields     []Field     `json:"fields,omitempty"`
-	Evidence   []string    `json:"evidence"`
-	Remedy     string      `json:"remedy"`
-	Samples    int         `json:"samples"`
-	Confidence float64     `json:"confidence"`
-}
-
-// Writer is who writes an object, with how many of the samples.
-type Writer struct {
-	show.Owner `json:",inline"`
-	Writes     int `json:"writes"`
-}
-
-// Field is one that changes, with how many of the samples.
-type Field struct {
-	Path    string   `json:"path"`
-	Changes int      `json:"changes"`
-	Values  []string `json:"values,omitempty"`
-}
-
 // Finding is a request that is repeated without need.
 type Finding struct {
 	Verdict     storm.Verdict `json:"verdict"`
 	User        string        `json:"user"`
 	Agent       string        `json:"userAgent"`
 	Verb        string        `json:"verb"`
-	Object      Object        `json:"object"`
+	Object      storms.Object `json:"object"`
 	Subresource string        `json:"subresource,omitempty"`
 	Code        int           `json:"code,omitempty"`
 	Requests    int64         `json:"requests"`
@@ -112,7 +73,7 @@ func newReport(r auditlog.Report, top int) Report {
 	seconds := max(1, r.To.Sub(r.From).Seconds())
 	report := Report{
 		APIVersion: show.APIVersion, Kind: "AuditReport", From: metav1.NewTime(r.From), To: metav1.NewTime(r.To), Requests: r.Requests,
-		Levels: r.Levels, Lines: r.Lines, Broken: r.Broken, Storms: []Storm{}, Findings: []Finding{},
+		Levels: r.Levels, Lines: r.Lines, Broken: r.Broken, Storms: []storms.Storm{}, Findings: []Finding{},
 		Users: counts(r.Users, top, seconds), Agents: counts(r.Agents, top, seconds),
 		Verbs: counts(r.Verbs, top, seconds), Objects: counts(r.Objects, top, seconds),
 	}
@@ -121,7 +82,7 @@ func newReport(r auditlog.Report, top int) Report {
 	}
 	for _, f := range r.Writes.Findings {
 		if f.IsStorm {
-			report.Storms = append(report.Storms, newStorm(f))
+			report.Storms = append(report.Storms, storms.New(f))
 		}
 	}
 	for _, f := range r.Findings {
@@ -130,47 +91,18 @@ func newReport(r auditlog.Report, top int) Report {
 	return report
 }
 
-func newStorm(f storm.Finding) Storm {
-	s := Storm{
-		Object: newObject(f.Object), Verdict: f.Verdict, Also: f.Also, Peak: rounded(f.Peak), Writes: f.Writes,
-		First: metav1.NewTime(f.First), Last: metav1.NewTime(f.Last), Writers: []Writer{}, Evidence: f.Evidence, Remedy: f.Remedy,
-		Samples: f.Samples, Confidence: f.Confidence,
-	}
-	for _, w := range f.Writers {
-		owner := show.Owner{Manager: w.Manager, Operation: string(w.Operation), Subresource: w.Subresource, APIVersion: w.APIVersion}
-		s.Writers = append(s.Writers, Writer{owner, w.Writes})
-	}
-	for _, field := range f.Fields {
-		s.Fields = append(s.Fields, Field{field.Path, field.Changes, field.Values})
-	}
-	return s
-}
-
 func newFinding(f auditlog.Finding) Finding {
 	return Finding{
-		Verdict: f.Verdict, User: f.Key.User, Agent: f.Key.Agent, Verb: f.Key.Verb, Object: newObject(f.Key.Object),
-		Subresource: f.Key.Subresource, Code: f.Key.Code, Requests: f.Requests, Error: f.Error, Peak: rounded(f.Peak),
+		Verdict: f.Verdict, User: f.Key.User, Agent: f.Key.Agent, Verb: f.Key.Verb, Object: storms.ObjectOf(f.Key.Object),
+		Subresource: f.Key.Subresource, Code: f.Key.Code, Requests: f.Requests, Error: f.Error, Peak: storms.Rounded(f.Peak),
 		First: metav1.NewTime(f.First), Last: metav1.NewTime(f.Last), Evidence: f.Evidence, Remedy: f.Remedy,
 	}
-}
-
-func newObject(k storm.Key) Object {
-	return Object{Group: k.Group, Resource: k.Resource, Namespace: k.Namespace, Name: k.Name}
 }
 
 func counts[K comparable](found []auditlog.Count[K], top int, seconds float64) []Count {
 	listed := []Count{}
 	for _, c := range found[:min(top, len(found))] {
-		listed = append(listed, Count{fmt.Sprint(c.Key), c.Requests, c.Error, rounded(float64(c.Requests) / seconds), rounded(c.Peak)})
+		listed = append(listed, Count{fmt.Sprint(c.Key), c.Requests, c.Error, storms.Rounded(float64(c.Requests) / seconds), storms.Rounded(c.Peak)})
 	}
 	return listed
-}
-
-// rounded leaves three digits, or whole numbers from 100 on.
-func rounded(v float64) float64 {
-	if v == 0 {
-		return 0
-	}
-	digits := math.Pow(10, max(0, 2-math.Floor(math.Log10(math.Abs(v)))))
-	return math.Round(v*digits) / digits
 }

@@ -30,6 +30,7 @@ func TestUsageErrors(t *testing.T) {
 		"restore", "restore a b", "restore a --dry-run=x", "diff-owners", "diff-owners x", "diff-owners -f x --watch", "diff-owners x --watch",
 		"version x", "managers x --fix --pairs", "managers x --fix -o json", "managers -f x --fix", "managers x --dry-run=x",
 		"transfer x --from a --to \x01", "noop -f x --field-manager \x01",
+		"storm x --all", "storm x/y", "storm --all --custom", "storm --for=-1s", "storm --rate 0", "storm -o x", "audit", "audit x --rate 0",
 	} {
 		t.Run(line, func(t *testing.T) {
 			r := run(t, "", strings.Fields(line)...)
@@ -52,6 +53,7 @@ func TestFailuresOfInput(t *testing.T) {
 		"blame -f no-such-file", "blame -f " + broken, "managers -f " + broken, "restore no-such-file", "restore " + hpa, "diff-owners -f " + broken,
 		"conflicts -f " + hpa + " --offline --live no-such-file", "conflicts -f " + empty + " --offline --live " + hpa,
 		"conflicts -f " + hpa + " --offline --live " + empty, "blame deployment/web", "noop -f " + hpa,
+		"storm --for 1s", "storm pods --for 1s --report no-such-folder/x.html", "audit no-such-file",
 	} {
 		t.Run(line, func(t *testing.T) {
 			if r := run(t, "", strings.Fields(line)...); r.code != frame.Failure || !strings.HasPrefix(r.err, "error: ") {

@@ -10,6 +10,7 @@ import (
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/blame"
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/frame"
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/handover"
+	"github.com/hduolab/quell/cmd/kubectl-quell/internal/lookout"
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/managers"
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/manifest"
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/show"
@@ -20,20 +21,20 @@ import (
 )
 
 const long = `Find out who owns which field of a Kubernetes object, whom an apply would overrule, and why it is not a no-op;
-and hand ownership over.
+hand ownership over; and find write storms.
 
 Paths are written as the API server writes them, with names that have dots in brackets and quotes:
   .spec.template.spec.containers[name="web"].image
   .metadata.labels["app.kubernetes.io/name"]
   .metadata.finalizers[="example.com/cleanup"]
 
-Exit codes: 0 fine, 1 there are findings (conflicts, no-op), 2 wrong usage, 3 the cluster or the input failed.`
+Exit codes: 0 fine, 1 there are findings (conflicts, no-op, storms), 2 wrong usage, 3 the cluster or the input failed.`
 
 // New makes the whole command line.
 func New(f *frame.Frame) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "kubectl-quell",
-		Short:         "Find out who owns which field of a Kubernetes object",
+		Short:         "Find out who owns which field of a Kubernetes object, and who storms",
 		Long:          long,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -44,7 +45,7 @@ func New(f *frame.Frame) *cobra.Command {
 	root.SetErr(f.ErrOut)
 	f.AddFlags(root.PersistentFlags())
 	root.AddCommand(blame.New(f), managers.New(f), manifest.NewConflicts(f), manifest.NewNoop(f),
-		handover.NewTransfer(f), handover.NewRelease(f), handover.NewRestore(f), transitions.New(f), audit.New(f), newVersion(f))
+		handover.NewTransfer(f), handover.NewRelease(f), handover.NewRestore(f), transitions.New(f), lookout.New(f), audit.New(f), newVersion(f))
 	root.InitDefaultCompletionCmd()
 	if completion, _, err := root.Find([]string{"completion"}); err == nil {
 		completion.Long = completionHelp

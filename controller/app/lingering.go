@@ -1,0 +1,52 @@
+package app
+
+import (
+	"slices"
+
+	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
+	"github.com/hduolab/quell/controller/fieldowners"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// troubles are the conditions that are absent while there is nothing to tell.
+var troubles = []string{quellv1alpha1.ConditionFieldConflict, quellv1alpha1.ConditionReconciling, quellv1alpha1.ConditionStalled}
+
+// reasonOver is that of a condition that is False instead of absent.
+const reasonOver = "Over"
+
+// over is what a trouble that lingers says.
+var over = finding{reasonOver, "this is over; the condition stays because another field manager owns it too"}
+
+// lingering are the troubles of an App's status that would stay as they are when the operator leaves them out, since somebody else
+// owns them too: a person wrote to them, or managedFields were wiped and the API server books them on "before-first-apply". They
+// have to be denied in words: kstatus takes an App for failed whose Stalled is True, whoever says so.
+func lingering(app *quellv1alpha1.App) []string {
+	var found []string
+	for _, kind := range troubles {
+		if meta.FindStatusCondition(app.Status.Conditions, kind) != nil && isShared(app, kind) {
+			found = append(found, kind)
+		}
+	}
+	return found
+}
+
+// isShared reports whether anybody else owns a part of a condition of an App.
+func isShared(app *quellv1alpha1.App, condition string) bool {
+	path := fieldpath.MakePathOrDie("status", "conditions", fieldpath.KeyByFields("type", condition))
+	return slices.ContainsFunc(fieldowners.Parse(app.ManagedFields), func(e fieldowners.Entry) bool {
+		if e.Manager == statusManager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == "status" {
+			return false
+		}
+		return e.Fields.Has(path) || !under(e.Fields, path).Empty()
+	})
+}
+
+// under are the paths of a set below one path.
+func under(set *fieldpath.Set, path fieldpath.Path) *fieldpath.Set {
+	for _, element := range path {
+		set = set.WithPrefix(element)
+	}
+	return set
+}

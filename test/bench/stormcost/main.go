@@ -1,0 +1,79 @@
+// Command stormcost measures what the storm detector costs, side by side in one run. See its --help.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+type options struct {
+	duration, settle time.Duration
+	rate             float64
+	workers, rounds  int
+}
+
+// The kernel ends the detector together with the thread that started it. This keeps main on the one thread that lives as long as
+// the process.
+func init() { runtime.LockOSThread() }
+
+func main() { os.Exit(command(os.Args[1:])) }
+
+func command(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctrl.SetLogger(logr.Discard())
+	root := newRoot()
+	root.SetArgs(args)
+	if err := root.ExecuteContext(ctx); err != nil {
+		fmt.Fprintf(os.Stderr, "error: %v\n", err)
+		return 1
+	}
+	return 0
+}
+
+func newRoot() *cobra.Command {
+	var o options
+	root := &cobra.Command{
+		Use:   "stormcost",
+		Short: "measure what the storm detector costs",
+		Long: `stormcost starts an API server with etcd and measures the processor time of both and of the detector, which is a process
+of its own and watches everything that can be watched: at rest and in a storm, each without the detector and with it, in turn.
+What it prints is of this machine, and in a storm the programs that make it share the cores; what counts are the differences
+between the phases of one run.`,
+		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.validate(); err != nil {
+				return err
+			}
+			return run(cmd.Context(), o, cmd.OutOrStdout())
+		},
+	}
+	flags := root.Flags()
+	flags.DurationVar(&o.duration, "for", 30*time.Second, "length of each phase")
+	flags.DurationVar(&o.settle, "settle", 5*time.Second, "time before each phase that does not count")
+	flags.Float64Var(&o.rate, "rate", 400, "writes per second of the storm, as far as the API server can")
+	flags.IntVar(&o.workers, "workers", 8, "how many programs make the storm, on an object each")
+	flags.IntVar(&o.rounds, "rounds", 2, "how often each phase is measured")
+	root.AddCommand(newDetect())
+	return root
+}
+
+func (o options) validate() error {
+	switch {
+	case o.duration <= 0 || o.settle < 0:
+		return fmt.Errorf("--for must be positive and --settle not negative, are %s and %s", o.duration, o.settle)
+	case o.rate <= 0 || o.workers < 1 || o.rounds < 1:
+		return errors.New("--rate, --workers and --rounds must be positive")
+	}
+	return nil
+}
