@@ -2,8 +2,10 @@ package ssa
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/hduolab/quell/controller/fieldowners"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -45,8 +47,8 @@ func difference(c *content, live *typed.TypedValue, entries []fieldowners.Entry,
 type values struct {
 	// differing are the content's fields that live lacks or has with other values.
 	differing *fieldpath.Set
-	// fuller are the content's atomic fields in which live has more than is wanted, and surplus identifies what that is. The API
-	// server may have added it, being defaults, or it is left of what was wanted before: managedFields do not tell.
+	// fuller are the content's fields in which live says all that is wanted and yet is not the same, and surplus identifies
+	// what it has more; see keeper. managedFields do not tell where that comes from.
 	fuller  *fieldpath.Set
 	surplus digest
 }
@@ -60,64 +62,87 @@ func compare(c *content, live *typed.TypedValue) (values, error) {
 	if err != nil {
 		return v, fmt.Errorf("compare with live object: %w", err)
 	}
-	surplus := ""
+	k := keeper{schema: c.typed.Schema()}
 	comparison.Added.Union(comparison.Modified).Leaves().Difference(unowned).Iterate(func(p fieldpath.Path) {
-		k := keeper{schema: c.typed.Schema()}
-		if !k.isKept(typeAt(c.typed.Schema(), c.typed.TypeRef(), p), at(c.typed.AsValue(), p), at(extracted.AsValue(), p)) {
+		before := len(k.surplus)
+		if !k.isKept(p.String(), typeAt(k.schema, c.typed.TypeRef(), p), at(c.typed.AsValue(), p), at(extracted.AsValue(), p)) {
 			v.differing.Insert(p)
-		} else if k.surplus != "" {
+			k.surplus = k.surplus[:before]
+		} else if len(k.surplus) > before {
 			v.fuller.Insert(p)
-			surplus += p.String() + k.surplus
 		}
 	})
-	if surplus != "" {
-		v.surplus = digestOf(surplus)
+	if len(k.surplus) > 0 {
+		slices.Sort(k.surplus)
+		v.surplus = digestOf(strings.Join(k.surplus, "\n"))
 	}
 	return v, nil
 }
 
-// keeper compares the parts of one atomic map or list, and notes what live has more than is wanted, known defaults left out.
+// keeper compares values, and notes what an apply might change in them although live says all that was wanted: what live has more
+// within an atomic map or list, known defaults left out, and zeros of another sort. There the API server may have added
+// or dropped something, and would again; or it is left of what was wanted before.
 type keeper struct {
 	schema  *schema.Schema
-	surplus string
+	surplus []string
 }
 
-// isKept reports whether live says what was wanted, and perhaps more. Another writer that adds something to an atomic value takes
-// it over, which shows in managedFields.
-func (k *keeper) isKept(ref schema.TypeRef, wanted, live value.Value) bool {
+// isKept reports whether live says what was wanted at a place, and perhaps more. Another writer that adds something to an atomic
+// value takes it over, which shows in managedFields.
+func (k *keeper) isKept(place string, ref schema.TypeRef, wanted, live value.Value) bool {
 	switch {
-	case isZero(wanted):
-		return isZero(live)
-	case isZero(live):
+	case isMap(wanted) && isMap(live):
+		return k.isMapKept(place, ref, wanted.AsMap(), live.AsMap())
+	case isZero(wanted) && isZero(live):
+		if wanted != nil && live != nil && !value.Equals(wanted, live) {
+			k.note(place, live)
+		}
+		return true
+	case isZero(wanted) || isZero(live):
 		return false
-	case wanted.IsMap() && live.IsMap():
-		return k.isMapKept(ref, wanted.AsMap(), live.AsMap())
 	case wanted.IsList() && live.IsList():
 		w, l := wanted.AsList(), live.AsList()
 		kept := w.Length() == l.Length()
 		for i := 0; kept && i < w.Length(); i++ {
-			kept = k.isKept(itemType(k.schema, ref), w.At(i), l.At(i))
+			kept = k.isKept(fmt.Sprintf("%s[%d]", place, i), itemType(k.schema, ref), w.At(i), l.At(i))
 		}
 		return kept
 	}
 	return value.Equals(wanted, live)
 }
 
-func (k *keeper) isMapKept(ref schema.TypeRef, wanted, live value.Map) bool {
+func (k *keeper) isMapKept(place string, ref schema.TypeRef, wanted, live value.Map) bool {
 	kept := true
 	wanted.Iterate(func(key string, v value.Value) bool {
-		field, _ := live.Get(key)
-		kept = k.isKept(fieldType(k.schema, ref, key), v, field)
+		field, found := live.Get(key)
+		if below := fmt.Sprintf("%s.%q", place, key); found {
+			kept = k.isKept(below, fieldType(k.schema, ref, key), v, field)
+		} else if kept = isZero(v); kept {
+			k.note(below, nil)
+		}
 		return kept
 	})
 	live.Iterate(func(key string, v value.Value) bool {
-		if !wanted.Has(key) && !isZero(v) && !isDefault(k.schema, ref, key, v) {
-			k.surplus += fmt.Sprintf(".%q:%s", key, value.ToString(v))
+		if !wanted.Has(key) && !isDefault(k.schema, ref, key, v) {
+			k.note(fmt.Sprintf("%s.%q", place, key), v)
 		}
 		return true
 	})
 	return kept
 }
+
+func (k *keeper) note(place string, live value.Value) {
+	text := "nothing"
+	if live != nil {
+		raw, err := json.Marshal(live.Unstructured())
+		if text = string(raw); err != nil {
+			text = err.Error()
+		}
+	}
+	k.surplus = append(k.surplus, place+": "+text)
+}
+
+func isMap(v value.Value) bool { return v != nil && v.IsMap() }
 
 // isZero reports whether v is an empty map, list or string, false, 0, null or nothing.
 func isZero(v value.Value) bool {

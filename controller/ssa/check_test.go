@@ -121,10 +121,14 @@ func TestWhatAnAtomicValueHasMoreThanIsWanted(t *testing.T) {
 	}{
 		"a default":      {web(env(object{"fieldPath": "a"})), web(env(object{"fieldPath": "a", "apiVersion": "v1"})), false},
 		"no default":     {web(env(object{"fieldPath": "a"})), web(env(object{"fieldPath": "a", "apiVersion": "v2"})), true},
+		"several":        {tolerations(object{"key": "a"}), tolerations(object{"key": "a", "effect": "NoSchedule", "value": "b", "operator": "Equal"}), true},
 		"in a list":      {tolerations(object{"key": "a"}), tolerations(object{"key": "a", "effect": "NoSchedule"}), true},
 		"the same":       {tolerations(object{"key": "a"}), tolerations(object{"key": "a"}), false},
-		"zeros":          {tolerations(object{"key": "a"}), tolerations(object{"key": "a", "value": ""}), false},
-		"zeros that are": {tolerations(object{"key": "a", "value": ""}), tolerations(object{"key": "a"}), false},
+		"a zero more":    {tolerations(object{"key": "a"}), tolerations(object{"key": "a", "tolerationSeconds": int64(0)}), true},
+		"a zero less":    {tolerations(object{"key": "a", "tolerationSeconds": int64(0)}), tolerations(object{"key": "a"}), true},
+		"null, not zero": {tolerations(object{"key": "a", "tolerationSeconds": int64(0)}), tolerations(object{"key": "a", "tolerationSeconds": nil}), true},
+		"a zero":         {tolerations(object{"key": "a", "tolerationSeconds": int64(0)}), tolerations(object{"key": "a", "tolerationSeconds": int64(0)}), false},
+		"an empty map":   {web(env(object{})), web(env(object{"fieldPath": "a"})), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -136,6 +140,11 @@ func TestWhatAnAtomicValueHasMoreThanIsWanted(t *testing.T) {
 			g.Expect(v.differing.Empty()).To(BeTrue(), "%v", v.differing)
 			g.Expect(!v.fuller.Empty()).To(Equal(test.isFuller), "%v", v.fuller)
 			g.Expect(v.surplus != digest{}).To(Equal(test.isFuller))
+			for range 20 { // maps have no order
+				again, err := compare(c, live)
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(again.surplus).To(Equal(v.surplus))
+			}
 			mine := []fieldowners.Entry{{Owner: ownerNamed("me"), Fields: c.fields}}
 			for surplus, differs := range map[digest]bool{{}: test.isFuller, v.surplus: false} {
 				reasons, err := difference(c, live, mine, ownerNamed("me"), surplus)

@@ -280,6 +280,19 @@ func TestAStatusMayFollowItsSpec(t *testing.T) {
 	}
 }
 
+// A few writes of which some come back to earlier values, as while an autoscaler moves, are a verdict but nothing to wake up for.
+func TestAVerdictOnFewWritesIsNoStorm(t *testing.T) {
+	for writes, isStorm := range map[int]bool{18: false, 60: true} {
+		d := storm.New(storm.Options{})
+		f := find(t, d.Report(hand(d, writes, 500*time.Millisecond, func(i int, c *storm.Change) {
+			c.Object = map[string]any{"status": map[string]any{"x": []string{"two", "four", "four"}[i%3], "gone": string(rune('a' + i/3))}}
+		})), "web")
+		if f.Verdict != storm.Flapping || f.IsStorm != isStorm {
+			t.Errorf("after %d writes %s, storm: %v, confidence %.2f", writes, f.Verdict, f.IsStorm, f.Confidence)
+		}
+	}
+}
+
 func TestDeletionsBetweenCreations(t *testing.T) {
 	d := storm.New(storm.Options{})
 	now := hand(d, 40, 200*time.Millisecond, func(i int, c *storm.Change) {

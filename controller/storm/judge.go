@@ -271,7 +271,7 @@ func specChurn(e *evidence) (judgement, bool) {
 func flapping(e *evidence) (judgement, bool) {
 	for _, p := range e.paths {
 		if e.isEnough(p.count) && float64(p.returns+1) >= e.options.Share*float64(p.count) && len(p.values) <= e.options.FewValues {
-			return judgement{Flapping, p.count, p.name + " returns to earlier values: " + strings.Join(p.shown, ", ")}, true
+			return judgement{Flapping, min(p.count, p.returns+1), p.name + " returns to earlier values: " + strings.Join(p.shown, ", ")}, true
 		}
 	}
 	return judgement{}, false

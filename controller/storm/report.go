@@ -132,6 +132,10 @@ func isLeaderRecord(fields []Field) bool { return len(fields) == 1 && fields[0].
 // siblings counts the objects of a resource that have counters.
 func (d *Detector) siblings(r schema.GroupResource) int { return d.perResource[r] }
 
+// sureConfidence is for how many of the writes a verdict must be sure to hold before it wakes anybody up. A rollout whose counts
+// happen to come back a few times does not reach it.
+const sureConfidence = 0.5
+
 func (d *Detector) isStorm(f *Finding) bool {
 	rate := f.Rate
 	if d.options.Retrospective {
@@ -148,7 +152,9 @@ func (d *Detector) isStorm(f *Finding) bool {
 		}
 		return rate >= d.options.Rate && lasted >= d.options.Persist
 	}
-	return lasted >= d.options.MinDuration && (rate >= d.options.Rate || len(f.Writers) > 0 && d.isBusy(f.Writers[0].Owner))
+	// Recreations are told by themselves, however many other writes there are between them.
+	isSure := f.Confidence >= sureConfidence || f.Verdict == DeleteRecreate
+	return isSure && lasted >= d.options.MinDuration && (rate >= d.options.Rate || len(f.Writers) > 0 && d.isBusy(f.Writers[0].Owner))
 }
 
 // isBusy reports whether a writer makes a storm out of many objects.

@@ -5,12 +5,16 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/hduolab/quell/controller/storm/live"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
+// Any stands for every group, or every kind of a group, in Options.Kinds; leases and events are not among them.
+const Any = live.Any
+
 // Options of Check; every zero value but Kinds stands for its default.
 type Options struct {
-	// Kinds of objects that have to be quiet; required. Group and Kind as manifests have them, "*" for any.
+	// Kinds of objects that have to be quiet; required. Group and Kind as manifests have them, or Any.
 	Kinds []schema.GroupKind
 	// Namespaces to look at. Without any it is all, and objects that belong to no namespace.
 	Namespaces []string

@@ -154,7 +154,7 @@ func (f fixture) quellIsQuiet(t *testing.T) {
 		g.Expect(meta.FindStatusCondition(made.Status.Conditions, quellv1alpha1.ConditionReady)).NotTo(BeNil())
 	}, eventually).Should(Succeed())
 	g.Expect(quiescence.Check(t.Context(), f.cluster.Config(), quiescence.Options{
-		Kinds: []schema.GroupKind{{Group: "quell.dev", Kind: "*"}, {Group: "apps", Kind: "Deployment"}}, Hold: 4 * time.Second,
+		Kinds: []schema.GroupKind{{Group: "quell.dev", Kind: quiescence.Any}, {Group: "apps", Kind: "Deployment"}}, Hold: 4 * time.Second,
 	})).To(Succeed())
 }
 

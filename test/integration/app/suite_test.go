@@ -7,6 +7,7 @@ package app_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +23,7 @@ import (
 
 	"github.com/hduolab/quell/controller/app"
 	"github.com/hduolab/quell/test/localcluster"
+	"github.com/hduolab/quell/test/quiescence"
 )
 
 const (
@@ -101,6 +104,16 @@ var _ = AfterSuite(func(ctx SpecContext) {
 	var role rbacv1.ClusterRole
 	Expect(admin.Get(ctx, client.ObjectKey{Name: "quell-manager"}, &role)).To(Succeed())
 	unusedRights = unused(role.Rules, manager.requests(0))
+
+	// Whatever the specs left behind, the operator has nothing more to write about it.
+	Expect(quiescence.Check(ctx, cluster.Config(), quiescence.Options{
+		Kinds: []schema.GroupKind{
+			{Group: "quell.dev", Kind: "App"}, {Group: "apps", Kind: "Deployment"}, {Kind: "Service"}, {Kind: "ServiceAccount"},
+			{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}, {Group: "networking.k8s.io", Kind: quiescence.Any}, {Group: "policy", Kind: quiescence.Any},
+		},
+		Hold:   watchTime(),
+		Ignore: func(w quiescence.Write) bool { return !strings.HasPrefix(w.Writer.Manager, "quell-") },
+	})).To(Succeed())
 })
 
 func clientAs(config *rest.Config, userAgent string) client.Client {

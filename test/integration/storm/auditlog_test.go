@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/hduolab/quell/controller/storm"
 	"github.com/hduolab/quell/controller/storm/auditlog"
 	"github.com/hduolab/quell/test/localcluster"
 )
@@ -20,9 +21,9 @@ type tail struct {
 }
 
 // newTail begins at a mark.
-func newTail(since localcluster.Mark) *tail {
+func newTail(since localcluster.Mark, thresholds storm.Options) *tail {
 	GinkgoHelper()
-	t := &tail{auditlog.New(auditlog.Options{}), int64(since)}
+	t := &tail{auditlog.New(auditlog.Options{Storm: thresholds}), int64(since)}
 	if since > 0 { // which may be within a line
 		t.offset--
 		t.offset += int64(bytes.IndexByte(t.rest(0), '\n') + 1)

@@ -46,8 +46,8 @@ func calmSpecs() {
 	BeforeAll(func(ctx SpecContext) {
 		mark, err := cluster.Mark()
 		Expect(err).NotTo(HaveOccurred())
-		log = newTail(mark)
-		s = post(ctx, live.Selector{All: true, Kinds: []schema.GroupKind{lease, {Kind: "Event"}, {Group: "events.k8s.io", Kind: "Event"}}})
+		log = newTail(mark, storm.Options{})
+		s = post(ctx, live.Selector{All: true, Kinds: []schema.GroupKind{lease, {Kind: "Event"}, {Group: "events.k8s.io", Kind: "Event"}}}, storm.Options{})
 		ns = newNamespace(ctx)
 		sent, stop = startOperator(ctx)
 		createLease(ctx, ns)

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/hduolab/quell/controller/storm"
 	"github.com/hduolab/quell/test/localcluster"
 )
 
@@ -49,7 +50,7 @@ func countSpecs() {
 			Expect(err).NotTo(HaveOccurred())
 			return len(between)
 		}).Should(Equal(1), "the reading itself")
-		report := newTail(0).readTo(ctx, end)
+		report := newTail(0, storm.Options{}).readTo(ctx, end)
 		logged := loggedTo(end)
 
 		By("comparing verb, group, resource, subresource and code of each request for a resource")

@@ -44,7 +44,7 @@ func (s sighting) String() string {
 const lookEach = 250 * time.Millisecond
 
 // post starts a sentry, until the container ends, and returns once everything chosen is watched.
-func post(ctx context.Context, selector live.Selector) *sentry {
+func post(ctx context.Context, selector live.Selector, thresholds storm.Options) *sentry {
 	GinkgoHelper()
 	config := cluster.Config()
 	config.UserAgent = "sentry"
@@ -58,7 +58,7 @@ func post(ctx context.Context, selector live.Selector) *sentry {
 	Expect(err).NotTo(HaveOccurred())
 	Expect(missing).To(BeEmpty())
 
-	s := &sentry{source: live.New(live.Options{Metadata: m, Dynamic: full}), seen: map[sighting]time.Time{}, known: map[storm.Key]storm.Finding{}}
+	s := &sentry{source: live.New(live.Options{Metadata: m, Dynamic: full, Storm: thresholds}), seen: map[sighting]time.Time{}, known: map[storm.Key]storm.Finding{}}
 	s.source.Watch(resources)
 	running, stop := context.WithCancel(context.Background())
 	var ended sync.WaitGroup

@@ -27,7 +27,10 @@ var groups = [][]string{
 func stormSpecs() {
 	var log *tail
 
-	BeforeAll(func() { log = newTail(0) })
+	// A slow machine slows a storm over many objects down as well.
+	slow := storm.Options{WriterRate: 2}
+
+	BeforeAll(func() { log = newTail(0, slow) })
 
 	It("has a group for each storm", func() {
 		var all []string
@@ -39,7 +42,7 @@ func stormSpecs() {
 
 	for _, names := range groups {
 		It(fmt.Sprintf("names %v, by watches and by the audit log, and nothing else", names), func(ctx SpecContext) {
-			s := post(ctx, live.Selector{All: true})
+			s := post(ctx, live.Selector{All: true}, slow)
 			var running []*gale
 			var namespaces []string
 			for _, name := range names {
