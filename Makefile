@@ -15,6 +15,7 @@ KUBECTL        ?= kubectl
 tool_dir       = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/quell/tools-$(shell (go version; cat test/tools/$(1)/*) | cksum | cut -d' ' -f1)
 LINT           := $(call tool_dir,lint)/golangci-lint
 CONTROLLER_GEN := $(call tool_dir,gen)/controller-gen
+LICENCE_CHECK  := $(call tool_dir,licences)/licences
 # config/prometheus tests its alert rules with it.
 export PROMTOOL := $(or $(shell command -v promtool),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/quell/promtool)
 
@@ -47,12 +48,36 @@ test-integration: ## run the suites against a real API server (its first build t
 	go run ./test/localcluster/cmd/localcluster build
 	go test -count 1 -p 4 -timeout 60m ./test/...
 
+.PHONY: test-race
+RACE ?= ./controller/... ./test/quiescence ./test/integration/...
+test-race: ## run units and suites, or the packages RACE, with the race detector; needs a C compiler; an hour on two cores
+	go run ./test/localcluster/cmd/localcluster build
+	CGO_ENABLED=1 go test -race -count 1 -p 2 -timeout 60m $(RACE)
+
+.PHONY: fuzz
+FUZZTIME ?= 1m
+fuzz: ## run each fuzz target for FUZZTIME; what it finds is kept below the package's testdata/fuzz
+	@for pkg in $$(grep -rl --include '*_test.go' '^func Fuzz' api cmd controller test | xargs -n 1 dirname | sort -u); do \
+		for target in $$(go test -list '^Fuzz' "./$$pkg" | grep '^Fuzz'); do \
+			echo "==> $$pkg $$target"; \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 100x "./$$pkg"; \
+		done; \
+	done
+
+.PHONY: cover
+COVER ?= ./controller/... ./test/integration/...
+cover: ## tell how much of each package in controller/ units and suites, or the packages COVER, reach; bin/cover.html shows the lines
+	@rm -rf bin/cover; mkdir -p bin/cover
+	go test -count 1 -p 4 -timeout 60m -cover -coverpkg ./controller/... $(COVER) -args -test.gocoverdir=$$PWD/bin/cover >bin/cover.log || { cat bin/cover.log; exit 1; }
+	@go tool covdata textfmt -i bin/cover -o bin/cover.out; go tool cover -html bin/cover.out -o bin/cover.html
+	@go tool covdata percent -i bin/cover
+
 .PHONY: lint
 lint: $(LINT) ## run golangci-lint with the Kubernetes API linters; FIX=1 repairs what it can
 	$(LINT) run $(if $(FIX),--fix) ./...
 
 .PHONY: verify
-verify: verify-generated verify-modules verify-format verify-alerts ## check that generated files, go.mod files, format and alerts are right
+verify: verify-generated verify-modules verify-format verify-alerts verify-licences ## check that generated files, go.mod files, format, alerts and licences are right
 
 .PHONY: verify-generated
 verify-generated: $(CONTROLLER_GEN)
@@ -78,6 +103,17 @@ verify-format:
 verify-alerts: $(PROMTOOL) ## test the alert rules of config/prometheus, and the check of its queries
 	go test -count 1 ./config/prometheus
 	go test -C test/tools/monitoring ./...
+
+# What the modules that we and our tests are built from may have: licences that ask nothing of the code that links them.
+LICENCES = Apache-2.0,BSD-2-Clause,BSD-3-Clause,ISC,MIT,MPL-2.0
+
+.PHONY: verify-licences
+verify-licences: $(LICENCE_CHECK)
+	$(LICENCE_CHECK) $(LICENCES) ./...
+
+.PHONY: vuln
+vuln: ## look the code's modules up at vuln.go.dev, which needs the network; no part of make verify
+	@root=$$PWD; cd test/tools/vuln; go tool govulncheck -C "$$root" ./...
 
 GENERATE = $(CONTROLLER_GEN) object crd:maxDescLen=200 applyconfiguration paths=./api/... output:crd:dir=config/crd; \
 	$(CONTROLLER_GEN) rbac:roleName=quell-manager paths=./controller/... output:rbac:dir=config/rbac
@@ -134,6 +170,10 @@ $(LINT):
 $(CONTROLLER_GEN):
 	@echo "building controller-gen, once"
 	@go build -C test/tools/gen -o $@.$$$$ sigs.k8s.io/controller-tools/cmd/controller-gen && mv $@.$$$$ $@
+
+$(LICENCE_CHECK):
+	@echo "building the licence check, once"
+	@go build -C test/tools/licences -o $@.$$$$ . && mv $@.$$$$ $@
 
 # Debian's package is unpacked, not installed: its installation would start a Prometheus.
 $(PROMTOOL):

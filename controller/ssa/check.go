@@ -64,8 +64,11 @@ func compare(c *content, live *typed.TypedValue) (values, error) {
 	}
 	k := keeper{schema: c.typed.Schema()}
 	comparison.Added.Union(comparison.Modified).Leaves().Difference(unowned).Iterate(func(p fieldpath.Path) {
-		before := len(k.surplus)
-		if !k.isKept(p.String(), typeAt(k.schema, c.typed.TypeRef(), p), at(c.typed.AsValue(), p), at(extracted.AsValue(), p)) {
+		before, wanted, there := len(k.surplus), at(c.typed.AsValue(), p), at(extracted.AsValue(), p)
+		if isMap(wanted) && isZero(wanted) && isZero(there) && isMap(at(live.AsValue(), p)) {
+			return // an empty map is there, whoever owns what is in it
+		}
+		if !k.isKept(p.String(), typeAt(k.schema, c.typed.TypeRef(), p), wanted, there) {
 			v.differing.Insert(p)
 			k.surplus = k.surplus[:before]
 		} else if len(k.surplus) > before {

@@ -93,6 +93,7 @@ func TestZeroValuesAreTheSameAsNone(t *testing.T) {
 		"default key left out":   {object{"ports": []any{object{"containerPort": int64(1), "hostPort": int64(0)}}}, object{"ports": []any{object{"containerPort": int64(1), "protocol": "TCP"}}}, false},
 		"empty list that is not": {object{"command": []any{}}, object{"command": []any{"x"}}, true},
 		"false that is true":     {object{"stdin": false}, object{"stdin": true}, true},
+		"atomic map that is not": {object{"env": []any{object{"name": "A", "valueFrom": object{"fieldRef": object{"fieldPath": "a"}}}}}, object{"env": []any{object{"name": "A", "valueFrom": object{"fieldRef": object{}}}}}, true},
 		"text that is none":      {object{"image": "a"}, object{}, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/hduolab/quell/test/naive"
 	"github.com/hduolab/quell/test/quiescence"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gleak"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -57,6 +58,7 @@ func TestCheck(t *testing.T) {
 	t.Run("a missing right is an error", f.missingRight)
 	t.Run("a kind that is not there is an error", f.missingKind)
 	t.Run("the end of the context is an error", f.cancelled)
+	t.Run("nothing is left running", f.nothingLeft)
 }
 
 func TestCheckRefusesOptions(t *testing.T) {
@@ -249,4 +251,19 @@ func (f fixture) cancelled(t *testing.T) {
 	defer cancel()
 	err := quiescence.Check(ctx, f.cluster.Config(), quiescence.Options{Kinds: configMaps, Hold: time.Hour})
 	NewWithT(t).Expect(err).To(MatchError(context.DeadlineExceeded))
+}
+
+// nothingLeft has a check of each outcome. Connections are not the check's own: clients of one cluster share them.
+func (f fixture) nothingLeft(t *testing.T) {
+	g, config := NewWithT(t), f.cluster.Config()
+	before := gleak.Goroutines()
+	quiet := quiescence.Options{Kinds: configMaps, Settle: time.Millisecond, Hold: time.Second}
+	g.Expect(quiescence.Check(t.Context(), config, quiet)).To(Succeed())
+	g.Expect(quiescence.Check(t.Context(), config, quiescence.Options{Kinds: []schema.GroupKind{{Kind: "Gadget"}}})).NotTo(Succeed())
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- quiescence.Check(ctx, config, quiescence.Options{Kinds: configMaps, Hold: time.Hour}) }()
+	cancel()
+	g.Expect(<-ended).To(MatchError(context.Canceled))
+	g.Eventually(gleak.Goroutines, eventually).ShouldNot(gleak.HaveLeaked(before, gleak.IgnoringInBacktrace("net/http.")))
 }

@@ -38,6 +38,8 @@ type field struct {
 	number int
 	spec   map[string]any
 	place  []any
+	// root is the schema of the spec.
+	root apiextensionsv1.JSONSchemaProps
 }
 
 // with is the spec with another value in the field.
@@ -100,7 +102,7 @@ func (f field) names(err error) bool {
 			if slices.ContainsFunc(words[1:], func(word string) bool { return strings.Contains(cause.Message, word) }) {
 				return true
 			}
-		case isWithin(concrete, cause.Field), isWithin(cause.Field, concrete):
+		case isWithin(concrete, cause.Field), isWithin(cause.Field, concrete), strings.Contains(cause.Message, concrete):
 			return true
 		}
 	}
@@ -164,7 +166,7 @@ func (f field) wrong() []any {
 	return values
 }
 
-var hostileTexts = []string{"", "../../{{ .Values.x }}$(PLAIN)`id`", "line\nbreak: [\x00\x1b[31m", "\u202e😀", strings.Repeat("x", 10<<10)}
+var hostileTexts = []string{"", "../../{{ .Values.x }}$(PLAIN)`id`", "line\nbreak: [\x00\x1b[31m\u202e😀", strings.Repeat("x", 10<<10)}
 
 // hostile are values of the right type.
 func (f field) hostile() []any {
@@ -178,7 +180,7 @@ func (f field) hostile() []any {
 		}
 		return values
 	case f.schema.Type == "integer":
-		return []any{int64(-1), int64(0), int64(math.MaxInt32), int64(math.MaxInt64)}
+		return []any{int64(-1), int64(math.MaxInt32), int64(math.MaxInt64)}
 	case f.schema.Type == "object":
 		return []any{map[string]any{"../": "{{"}, map[string]any{"": nil}, map[string]any{"spec": map[string]any{"\x00": []any{}}}}
 	}
@@ -199,7 +201,7 @@ func everyField(ctx context.Context) []field {
 		spec = whole(spec).(map[string]any)
 		err := tryOne(ctx, map[string]any{"spec": spec})
 		Expect(err == nil).To(Equal(i < len(specs.Accepted)), "spec %d: %v", i, err)
-		eachValue(schema, spec, field{path: "spec", number: i, spec: spec}, found)
+		eachValue(schema, spec, field{path: "spec", number: i, spec: spec, root: schema}, found)
 	}
 	Expect(slices.Sorted(maps.Keys(found))).To(Equal(slices.Sorted(slices.Values(leaves(schema, "spec")))), "testdata/every_field.yaml")
 	return slices.SortedFunc(maps.Values(found), func(a, b field) int { return strings.Compare(a.path, b.path) })
@@ -287,6 +289,60 @@ type attempt struct {
 
 func (a attempt) String() string { return fmt.Sprintf("%s = %.60q: %v", a.path, a.text, a.err) }
 
+// narrowed have specs without other fields where the CRD accepts these, so that the operator meets no other fault first.
+func narrowed(ctx context.Context, fields []field) []field {
+	attempts := make([]attempt, len(fields))
+	for i, f := range fields {
+		alone := f.alone()
+		attempts[i] = attempt{field: alone, spec: map[string]any{"spec": alone.spec}}
+	}
+	for i, a := range try(ctx, attempts) {
+		if a.err == nil {
+			fields[i] = a.field
+		}
+	}
+	return fields
+}
+
+// alone has a spec with little but the field: what schemas require, and ports.
+func (f field) alone() field {
+	spec := only(f.root, f.spec, f.place).(map[string]any)
+	for _, needed := range []string{"ports", "replicas"} {
+		if value, has := f.spec[needed]; has && spec[needed] == nil {
+			spec[needed] = value
+		}
+	}
+	f.spec, f.place = spec, slices.Clone(f.place)
+	for i, at := range f.place {
+		if _, isIndex := at.(int); isIndex {
+			f.place[i] = 0
+		}
+	}
+	return f
+}
+
+// only is what leads to a place within a value, and what the schemas on the way require.
+func only(s apiextensionsv1.JSONSchemaProps, value any, place []any) any {
+	if len(place) == 0 {
+		return value
+	}
+	at, isIndex := place[0].(int)
+	if isIndex {
+		return []any{only(*s.Items.Schema, value.([]any)[at], place[1:])}
+	}
+	kept, object := map[string]any{}, value.(map[string]any)
+	for _, name := range s.Required {
+		kept[name] = object[name]
+	}
+	key := place[0].(string)
+	property, isProperty := s.Properties[key]
+	if !isProperty {
+		property = *s.AdditionalProperties.Schema
+	}
+	kept[key] = only(property, object[key], place[1:])
+	return kept
+}
+
 // bySpec are the fields of each spec.
 func bySpec(fields []field) map[int][]field {
 	specs := map[int][]field{}
@@ -360,7 +416,7 @@ var _ = Describe("Every field of App", func() {
 
 	It("answers hostile values by name, or the operator copes with them", func(ctx SpecContext) {
 		var attempts []attempt
-		for _, f := range everyField(ctx) {
+		for _, f := range narrowed(ctx, everyField(ctx)) {
 			for _, value := range f.hostile() {
 				attempts = append(attempts, attempt{field: f, spec: f.with(value), text: fmt.Sprint(value)})
 			}

@@ -106,6 +106,7 @@ var _ = Describe("The manager program", Ordered, func() {
 		lines := strings.Split(strings.TrimSpace(output.String()), "\n")
 		Expect(lines).To(HaveEach(HavePrefix("{")), "logs are JSON unless asked otherwise")
 		Expect(kubectlAs(own.Kubeconfig(), "-n", "quell-system", "get", "lease", "quell-manager", "-o", "jsonpath={.spec.holderIdentity}")).To(BeEmpty())
+		expectLeaderElection(ctx, own)
 	})
 })
 

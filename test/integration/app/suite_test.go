@@ -61,7 +61,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	cluster, err = localcluster.Start(ctx, localcluster.Options{
 		Log: GinkgoWriter,
 		// As OpenShift and hardened clusters do: an owner reference that blocks deletion needs a right on the owner's finalizers.
-		APIServerArgs: []string{"--enable-admission-plugins=OwnerReferencesPermissionEnforcement"},
+		// And as installers do: whether a Pod may be privileged is left to the Pod Security Standards.
+		APIServerArgs: []string{"--enable-admission-plugins=OwnerReferencesPermissionEnforcement", "--allow-privileged=true"},
 		// The autoscaler acts within seconds, on measurements of new Pods too.
 		ControllerManagerArgs: []string{
 			"--horizontal-pod-autoscaler-sync-period=1s", "--horizontal-pod-autoscaler-downscale-stabilization=1s",

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -19,6 +18,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gleak"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -85,6 +85,8 @@ type operator struct {
 	clock  shifted
 	cancel context.CancelFunc
 	ended  chan error
+	// before are the goroutines that there were when it started.
+	before []gleak.Goroutine
 }
 
 // shifted is the real time and some more, so that a minute need not be waited for.
@@ -103,6 +105,7 @@ func newOperator(ctx context.Context) *operator {
 
 func (o *operator) start() {
 	GinkgoHelper()
+	o.before = gleak.Goroutines()
 	skipNames := true // controller names must be unique in a process otherwise
 	mgr, err := ctrl.NewManager(o.config, ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: &skipNames},
@@ -122,16 +125,16 @@ func (o *operator) start() {
 	Expect(mgr.GetCache().WaitForCacheSync(ctx)).To(BeTrue())
 }
 
-// stop ends the operator, and wants nothing left of its watches.
+// stop ends the operator, and wants nothing left of it: of its watches at once, of all else soon. Connections are shared, and writers
+// of the suite go on.
 func (o *operator) stop() {
 	GinkgoHelper()
 	o.cancel()
 	Expect(<-o.ended).NotTo(HaveOccurred())
-	stacks := make([]byte, 4<<20)
-	stacks = stacks[:runtime.Stack(stacks, true)]
-	for _, of := range []string{"quell/controller/storm/live.", "quell/controller/stormwatch."} {
-		Expect(strings.Contains(string(stacks), of)).To(BeFalse(), "goroutines of %s are left:\n%s", of, stacks)
+	for _, goroutine := range gleak.Goroutines() {
+		Expect(goroutine.Backtrace).NotTo(Or(ContainSubstring("quell/controller/storm/live."), ContainSubstring("quell/controller/stormwatch.")))
 	}
+	Eventually(gleak.Goroutines).ShouldNot(gleak.HaveLeaked(o.before, gleak.IgnoringInBacktrace("net/http."), gleak.IgnoringInBacktrace("stormwatch_test.")))
 }
 
 func (o *operator) restart() {

@@ -1,7 +1,9 @@
 package stormwatch_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +11,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -45,6 +49,34 @@ func validation() {
 		Entry("too many storms", `{customResources: All, maxStorms: 51}`, "spec.maxStorms", "less than or equal to 50"),
 		Entry("an unknown field", `{customResources: All, kind: []}`, "unknown field", "spec.kind"),
 	)
+
+	It("refuses values of another type and hostile ones in every field, by its path", func(ctx SpecContext) {
+		texts := []any{int64(7), true, []any{"a"}, "", "../../{{ .x }}$(PLAIN)", "line\nbreak\x00\x1b[31m", "\u202e😀", strings.Repeat("x", 10<<10)}
+		numbers := []any{"7", 1.5, true, []any{int64(1)}, int64(-1), int64(0), int64(math.MaxInt32), int64(math.MaxInt64)}
+		fields := map[string]struct {
+			spec   string // with VALUE in the field
+			values []any
+		}{
+			"spec.customResources":                   {`{kinds: [{group: apps, kind: Deployment}], customResources: VALUE}`, texts},
+			"spec.kinds[0].group":                    {`{kinds: [{group: VALUE, kind: Deployment}]}`, texts},
+			"spec.kinds[0].kind":                     {`{kinds: [{group: apps, kind: VALUE}]}`, texts},
+			"spec.namespaces[0]":                     {`{customResources: All, namespaces: [VALUE]}`, texts},
+			"spec.maxStorms":                         {`{customResources: All, maxStorms: VALUE}`, numbers},
+			"spec.thresholds.writesPerMinute":        {`{customResources: All, thresholds: {writesPerMinute: VALUE}}`, numbers},
+			"spec.thresholds.managerWritesPerMinute": {`{customResources: All, thresholds: {managerWritesPerMinute: VALUE}}`, numbers},
+			"spec.thresholds.persistSeconds":         {`{customResources: All, thresholds: {persistSeconds: VALUE}}`, numbers},
+		}
+		for path, field := range fields {
+			for _, value := range field.values {
+				text, err := json.Marshal(value)
+				Expect(err).NotTo(HaveOccurred())
+				err = admin.Create(ctx, newStormWatch("hostile", strings.Replace(field.spec, "VALUE", string(text), 1)), client.DryRunAll)
+				Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%s = %.80q: %v", path, value, err)
+				Expect(err.Error()).To(ContainSubstring(path))
+			}
+		}
+		Expect(fields).To(HaveLen(leaves("stormwatches")), "a field of the CRD is not tried")
+	})
 
 	It("accepts wildcards, the sample and the examples of docs/stormwatch.md", func(ctx SpecContext) {
 		for _, spec := range []string{`{kinds: [{group: "*", kind: "*"}]}`, `{kinds: [{group: core, kind: "*"}, {group: "*", kind: Widget}], namespaces: [default]}`} {
@@ -88,6 +120,27 @@ func validation() {
 		Expect(admin.Get(ctx, client.ObjectKey{Name: "quell-stormwatch"}, &own)).To(Succeed())
 		Expect(own.Rules).To(ConsistOf(HaveField("APIGroups", []string{"test.quell.dev"})), "of its own it has none")
 	})
+}
+
+// leaves is the number of fields in the spec of a CRD that have no fields of their own.
+func leaves(resource string) int {
+	GinkgoHelper()
+	raw, err := os.ReadFile(filepath.Join(configDir, "crd", "quell.dev_"+resource+".yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	var crd apiextensionsv1.CustomResourceDefinition
+	Expect(yaml.Unmarshal(raw, &crd)).To(Succeed())
+	var count func(s apiextensionsv1.JSONSchemaProps) int
+	count = func(s apiextensionsv1.JSONSchemaProps) int {
+		if s.Items != nil {
+			return count(*s.Items.Schema)
+		}
+		n := 0
+		for _, property := range s.Properties {
+			n += count(property)
+		}
+		return max(n, 1)
+	}
+	return count(crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"])
 }
 
 // yamlIn gives the YAML blocks of a document, or the whole file.
