@@ -13,6 +13,7 @@ import (
 
 	"github.com/hduolab/quell/controller/ssa"
 	"github.com/hduolab/quell/controller/storm/live"
+	"github.com/hduolab/quell/controller/stormwatch"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -113,7 +114,9 @@ func TestValuesExist(t *testing.T) {
 		ssa.Unchanged, ssa.Created, ssa.Applied, ssa.NoOp, ssa.Gone, ssa.Replaced, ssa.DoesNotStick, ssa.Contended, ssa.SelfChurn,
 		ssa.Throttled, ssa.Settling, ssa.Conflicted, ssa.Stale, "Error",
 	}
-	states := []live.State{live.Starting, live.Watching, live.Forbidden, live.NotFound, live.Failing}
+	states := []live.State{
+		live.Starting, live.Watching, live.Forbidden, live.NotFound, live.Failing, stormwatch.NotWatchable, stormwatch.ClusterScoped,
+	}
 	known := map[string][]string{"cause": words(outcomes), "outcome": words(outcomes), "state": words(states), "name": {"quell-manager"}}
 	matcher := regexp.MustCompile(`\b(cause|outcome|state|name)(?:=|!=|=~|!~)\\?"([^"\\]+)`)
 	found := 0

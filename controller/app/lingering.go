@@ -1,13 +1,9 @@
 package app
 
 import (
-	"slices"
-
 	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
-	"github.com/hduolab/quell/controller/fieldowners"
+	"github.com/hduolab/quell/controller/ssa"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // troubles are the conditions that are absent while there is nothing to tell.
@@ -25,28 +21,9 @@ var over = finding{reasonOver, "this is over; the condition stays because anothe
 func lingering(app *quellv1alpha1.App) []string {
 	var found []string
 	for _, kind := range troubles {
-		if meta.FindStatusCondition(app.Status.Conditions, kind) != nil && isShared(app, kind) {
+		if meta.FindStatusCondition(app.Status.Conditions, kind) != nil && ssa.IsSharedCondition(app, statusManager, kind) {
 			found = append(found, kind)
 		}
 	}
 	return found
-}
-
-// isShared reports whether anybody else owns a part of a condition of an App.
-func isShared(app *quellv1alpha1.App, condition string) bool {
-	path := fieldpath.MakePathOrDie("status", "conditions", fieldpath.KeyByFields("type", condition))
-	return slices.ContainsFunc(fieldowners.Parse(app.ManagedFields), func(e fieldowners.Entry) bool {
-		if e.Manager == statusManager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == "status" {
-			return false
-		}
-		return e.Fields.Has(path) || !under(e.Fields, path).Empty()
-	})
-}
-
-// under are the paths of a set below one path.
-func under(set *fieldpath.Set, path fieldpath.Path) *fieldpath.Set {
-	for _, element := range path {
-		set = set.WithPrefix(element)
-	}
-	return set
 }

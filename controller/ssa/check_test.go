@@ -140,7 +140,11 @@ func TestWhatAnAtomicValueHasMoreThanIsWanted(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(v.differing.Empty()).To(BeTrue(), "%v", v.differing)
 			g.Expect(!v.fuller.Empty()).To(Equal(test.isFuller), "%v", v.fuller)
-			g.Expect(v.surplus != digest{}).To(Equal(test.isFuller))
+			if test.isFuller {
+				g.Expect(v.surplus).NotTo(BeZero())
+			} else {
+				g.Expect(v.surplus).To(BeZero())
+			}
 			for range 20 { // maps have no order
 				again, err := compare(c, live)
 				g.Expect(err).NotTo(HaveOccurred())
@@ -150,7 +154,11 @@ func TestWhatAnAtomicValueHasMoreThanIsWanted(t *testing.T) {
 			for surplus, differs := range map[digest]bool{{}: test.isFuller, v.surplus: false} {
 				reasons, err := difference(c, live, mine, ownerNamed("me"), surplus)
 				g.Expect(err).NotTo(HaveOccurred())
-				g.Expect(len(reasons) > 0).To(Equal(differs && surplus != v.surplus), "%v", reasons)
+				if differs && surplus != v.surplus {
+					g.Expect(reasons).NotTo(BeEmpty())
+				} else {
+					g.Expect(reasons).To(BeEmpty())
+				}
 			}
 		})
 	}

@@ -32,10 +32,22 @@ type state struct {
 	// version is the latest one, before the one before it.
 	version, before string
 	meter           Meter
-	track           *track
+	// burst is the time since the rate rose above half of Options.Rate, active that without a silence.
+	burst, active span
+	track         *track
 	// begun is set once the object belongs to perResource.
 	begun bool
 }
+
+// span is a time in which an object was written, up to its latest write, and how often.
+type span struct {
+	from   time.Time
+	writes int64
+}
+
+// silence ends the time for which an object is written, in half-lives. It is longer than a writer at Options.WriterRate takes to
+// get round as many objects as there are counters, by the defaults of all of them.
+const silence = 6
 
 // New makes a detector.
 func New(options Options) *Detector {
@@ -69,6 +81,7 @@ func (d *Detector) Observe(c Change) {
 		return
 	}
 	s = d.objects.Add(c.Key, c.Time)
+	d.divide(c.Key, s, c.Time)
 	d.count(s, &c)
 	d.heat(c.Key, s)
 	if s.track == nil {
@@ -105,6 +118,23 @@ func (d *Detector) Interrupt(r schema.GroupResource, namespace string) {
 	}
 }
 
+// divide begins the spans anew where the write comes after a calm or a silence. What a record shows of the ones that end is
+// remembered then, unless they are too short for a verdict.
+func (d *Detector) divide(key Key, s *state, now time.Time) {
+	isSilent := s.meter.Count == 0 || now.Sub(s.meter.Last) >= silence*d.options.HalfLife
+	isCalm := isSilent || s.meter.Count > 1 && s.meter.Rate(now) < d.options.Rate/2 // a rate takes two writes
+	enough := int64(d.options.MinSamples+1) / 2
+	if d.options.Retrospective && s.track != nil && (isCalm && s.burst.writes >= enough || isSilent && s.active.writes >= enough) {
+		d.remember(key, s)
+	}
+	if isCalm {
+		s.burst = span{from: now}
+	}
+	if isSilent {
+		s.active = span{from: now}
+	}
+}
+
 func (d *Detector) count(s *state, c *Change) {
 	if !s.begun {
 		s.begun, s.meter.Half = true, d.options.HalfLife
@@ -112,6 +142,8 @@ func (d *Detector) count(s *state, c *Change) {
 	}
 	s.before, s.version = s.version, c.ResourceVersion
 	s.meter.Add(c.Time)
+	s.burst.writes++
+	s.active.writes++
 	d.all.Add(c.Time)
 	*d.resources.Add(c.GroupResource, c.Time)++
 }

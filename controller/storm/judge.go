@@ -17,6 +17,23 @@ type judgement struct {
 	// support is the number of samples that show it.
 	support  int
 	evidence string
+	// by are the managers whose samples alone count; none stands for all.
+	by []string
+}
+
+func newJudgement(v Verdict, support int, evidence string) judgement {
+	return judgement{verdict: v, support: support, evidence: evidence}
+}
+
+// isBy reports whether a writer is one of those.
+func (j *judgement) isBy(o fieldowners.Owner) bool { return slices.Contains(j.by, managerName(o)) }
+
+// samples is how many of them count.
+func (j *judgement) samples(e *evidence) int {
+	if j.by == nil {
+		return len(e.samples)
+	}
+	return e.count(func(s *sample) bool { return j.isBy(s.writer) })
 }
 
 // pathStat is what the samples of a window did to one field.
@@ -152,7 +169,7 @@ func judge(t *track, o Options) (*evidence, []judgement) {
 		return all, found
 	}
 	words := fmt.Sprintf("%d of the %d versions that a verdict takes", len(all.samples), o.MinSamples)
-	return all, []judgement{{TooLittleEvidence, len(all.samples), words}}
+	return all, []judgement{newJudgement(TooLittleEvidence, len(all.samples), words)}
 }
 
 // early gives verdicts before there are Options.MinSamples, where every sample bears out one that is never progress.
@@ -184,15 +201,15 @@ func (e *evidence) judge() []judgement {
 		return found
 	}
 	if blind := e.count(func(s *sample) bool { return !s.seesValues }); e.isEnough(blind) {
-		return []judgement{{ValuesNotSeen, blind, "the owners of the fields stay as they are; the values were not seen"}}
+		return []judgement{newJudgement(ValuesNotSeen, blind, "the owners of the fields stay as they are; the values were not seen")}
 	}
-	return []judgement{{RealChanges, len(e.samples), "values change without a pattern"}}
+	return []judgement{newJudgement(RealChanges, len(e.samples), "values change without a pattern")}
 }
 
 func recreation(e *evidence) (judgement, bool) {
 	n := e.count(func(s *sample) bool { return s.isRecreation })
 	// Between a creation and a deletion there may be a few other writes, such as those to the status.
-	return judgement{DeleteRecreate, n, fmt.Sprintf("%d times deleted and created again", n)}, n >= 3 && n*5 >= len(e.samples)
+	return newJudgement(DeleteRecreate, n, fmt.Sprintf("%d times deleted and created again", n)), n >= 3 && n*5 >= len(e.samples)
 }
 
 func versionFlip(e *evidence) (judgement, bool) {
@@ -211,13 +228,13 @@ func versionFlip(e *evidence) (judgement, bool) {
 			versions = append(versions, version)
 		}
 	}
-	return judgement{APIVersionFlip, flips + b2i(flips > 0), "written in turn as " + strings.Join(versions, " and ")}, e.isEnough(flips+1) && flips > 0
+	return newJudgement(APIVersionFlip, flips+b2i(flips > 0), "written in turn as "+strings.Join(versions, " and ")), e.isEnough(flips+1) && flips > 0
 }
 
 func orderFlip(e *evidence) (judgement, bool) {
 	for _, p := range e.paths {
 		if n := p.steps[stepOrder]; e.isEnough(n) {
-			return judgement{OrderFlip, n, p.name + " has the same items in another order, written by " + strings.Join(p.managers(), " and ")}, true
+			return newJudgement(OrderFlip, n, p.name+" has the same items in another order, written by "+strings.Join(p.managers(), " and ")), true
 		}
 	}
 	return judgement{}, false
@@ -226,15 +243,25 @@ func orderFlip(e *evidence) (judgement, bool) {
 // fight looks for a field whose writers take turns. Where one of them only removes it, that one is unknown.
 func fight(e *evidence) (judgement, bool) {
 	for _, p := range e.paths {
-		if names := p.managers(); len(names) > 1 && e.isEnough(p.count) && float64(p.turns+1) >= e.options.Share*float64(p.count) {
+		names := p.managers()
+		if j := (judgement{Fight, p.turns + 1, "", names}); len(names) > 1 && e.isFight(p, &j) {
 			words := fmt.Sprintf("%s goes to and fro between %s: %s", p.name, strings.Join(names, " and "), strings.Join(p.shown, ", "))
 			if slices.ContainsFunc(p.writers, isUnknown) {
 				words += "; the unknown writer, who removes it, can be the same manager where both write within one second"
 			}
-			return judgement{Fight, p.turns + 1, words}, true
+			j.evidence = words
+			return j, true
 		}
 	}
 	return judgement{}, false
+}
+
+// isFight reports whether a field is what its writers write for, and whether they take turns. Each take may be followed by a few
+// writes of others, such as a controller's to the status, as long as the takes are enough by themselves.
+func (e *evidence) isFight(p *pathStat, j *judgement) bool {
+	share := e.options.Share
+	isOften := p.count*2 >= e.options.MinSamples && p.count*5 >= len(e.samples)
+	return isOften && float64(p.count) >= share*float64(j.samples(e)) && float64(p.turns+1) >= share*float64(p.count)
 }
 
 func growth(e *evidence) (judgement, bool) {
@@ -248,7 +275,7 @@ func growth(e *evidence) (judgement, bool) {
 	if e.paths[i].steps[stepLonger] == 0 { // each item has a path of its own
 		name = fieldowners.FormatPath(e.paths[i].path[:len(e.paths[i].path)-1])
 	}
-	return judgement{UnboundedGrowth, grown, name + " only ever grows"}, true
+	return newJudgement(UnboundedGrowth, grown, name+" only ever grows"), true
 }
 
 func has(s *sample, how step) bool {
@@ -260,18 +287,18 @@ func metadataChurn(e *evidence) (judgement, bool) {
 	if n = min(n, e.all(func(c fieldChange) bool { return strings.HasPrefix(c.name, ".metadata.") })); n == 0 {
 		return judgement{}, false
 	}
-	return judgement{MetadataChurn, n, "only " + e.names() + " changes"}, e.isEnough(n)
+	return newJudgement(MetadataChurn, n, "only "+e.names()+" changes"), e.isEnough(n)
 }
 
 func specChurn(e *evidence) (judgement, bool) {
 	n := e.count(func(s *sample) bool { return s.risen })
-	return judgement{SpecChurn, n, fmt.Sprintf("the generation rises with %d of %d writes", n, len(e.samples))}, n > 0 && e.isEnough(n)
+	return newJudgement(SpecChurn, n, fmt.Sprintf("the generation rises with %d of %d writes", n, len(e.samples))), n > 0 && e.isEnough(n)
 }
 
 func flapping(e *evidence) (judgement, bool) {
 	for _, p := range e.paths {
 		if e.isEnough(p.count) && float64(p.returns+1) >= e.options.Share*float64(p.count) && len(p.values) <= e.options.FewValues {
-			return judgement{Flapping, min(p.count, p.returns+1), p.name + " returns to earlier values: " + strings.Join(p.shown, ", ")}, true
+			return newJudgement(Flapping, min(p.count, p.returns+1), p.name+" returns to earlier values: "+strings.Join(p.shown, ", ")), true
 		}
 	}
 	return judgement{}, false
@@ -279,14 +306,14 @@ func flapping(e *evidence) (judgement, bool) {
 
 func timestamps(e *evidence) (judgement, bool) {
 	n := e.all(func(c fieldChange) bool { return c.step == stepTime })
-	return judgement{TimestampChurn, n, fmt.Sprintf("%d %% of the writes change only %s", percent(n, len(e.samples)), e.names())}, n > 0 && e.isEnough(n)
+	return newJudgement(TimestampChurn, n, fmt.Sprintf("%d %% of the writes change only %s", percent(n, len(e.samples)), e.names())), n > 0 && e.isEnough(n)
 }
 
 func volatileText(e *evidence) (judgement, bool) {
 	n := e.all(func(c fieldChange) bool { return c.step == stepText || c.step == stepTime })
 	for _, p := range e.paths {
 		if e.isEnough(n) && e.isEnough(p.steps[stepText]) {
-			return judgement{VolatileText, n, p.name + " differs in ids, numbers or durations only: " + strings.Join(p.shown, ", ")}, true
+			return newJudgement(VolatileText, n, p.name+" differs in ids, numbers or durations only: "+strings.Join(p.shown, ", ")), true
 		}
 	}
 	return judgement{}, false
@@ -296,7 +323,7 @@ func counters(e *evidence) (judgement, bool) {
 	n := e.all(func(c fieldChange) bool { return c.step == stepUp || c.step == stepTime })
 	for _, p := range e.paths {
 		if e.isEnough(n) && e.isEnough(p.steps[stepUp]) {
-			return judgement{CounterChurn, n, p.name + " only rises: " + strings.Join(p.shown, ", ")}, true
+			return newJudgement(CounterChurn, n, p.name+" only rises: "+strings.Join(p.shown, ", ")), true
 		}
 	}
 	return judgement{}, false
@@ -309,9 +336,9 @@ func nothing(e *evidence) (judgement, bool) {
 		return judgement{}, false
 	}
 	if missing := e.missing(); len(missing) > 0 {
-		return judgement{DoesNotStick, n, "not stored: " + strings.Join(missing, ", ")}, true
+		return newJudgement(DoesNotStick, n, "not stored: "+strings.Join(missing, ", ")), true
 	}
-	return judgement{ManagedFieldsOnly, n, "nothing changes but resourceVersion and managedFields"}, true
+	return newJudgement(ManagedFieldsOnly, n, "nothing changes but resourceVersion and managedFields"), true
 }
 
 // missing are fields that the last writer who is known owns and the object, as its values were seen last, does not have.

@@ -22,12 +22,15 @@ type Options struct {
 	// bears out a verdict that no progress looks like: DeleteRecreate, APIVersionFlip, OrderFlip, TimestampChurn, DoesNotStick or
 	// ManagedFieldsOnly. Default 10.
 	MinSamples int
-	// MinDuration for which an object must have been written before that is a storm. Default 4s.
+	// MinDuration for which an object must have been written, without a silence of six half-lives, before that is a storm.
+	// Default 4s.
 	MinDuration time.Duration
 	// Persist is how long real changes, which need not be a mistake, or such whose values are not seen, may go on before they
-	// are a storm. Default 5m. With Retrospective, more than 100 writes whose values are not seen are one too.
+	// are a storm; it counts from when their rate was below half of Rate last. Default 5m. With Retrospective, more than 100 such
+	// writes whose values are not seen are one too.
 	Persist time.Duration
-	// Share of an object's versions that must bear a verdict out. Default 0.6.
+	// Share of an object's versions that must bear a verdict out; of a Fight it is those of the managers who take part. Default 0.6.
+	// A storm takes more: a Finding.Confidence of 0.5 at least, or Persist.
 	Share float64
 	// FewValues is the number of values up to which a field that returns to earlier ones flaps. Default 4.
 	FewValues int

@@ -41,21 +41,23 @@ type Finding struct {
 	// Verdict, and Also the further ones that hold.
 	Verdict Verdict
 	Also    []Verdict
-	// IsStorm is whether it is worth waking somebody up.
+	// IsStorm is whether it is worth waking somebody up. With a Confidence below 0.5 it takes Options.Persist for that, whatever the
+	// verdict; DeleteRecreate is sure without.
 	IsStorm bool
 	// Rate is that at the time of the report, Peak the highest, both per second; Writes are counted from First to Last.
 	Rate, Peak  float64
 	Writes      int64
 	First, Last time.Time
-	// Writers by the number of their writes among the samples.
+	// Writers by the number of their writes among the samples; of a Fight first those who take the field from each other.
 	Writers []Writer
 	// Fields that change, by how often.
 	Fields []Field
 	// Evidence for the verdict in a line each, and Remedy, the usual cure.
 	Evidence []string
 	Remedy   string
-	// Samples is how many versions the verdict stands on, Valued of how many the values were seen, and Confidence the share of writes for which it is sure to hold, from 0
-	// to 1: the lower end of a 95 % interval.
+	// Samples is how many versions the verdict stands on, Valued of how many the values were seen, and Confidence the share of
+	// writes for which it is sure to hold, from 0 to 1: the lower end of a 95 % interval. A Fight is one of the writes of those who
+	// take part in it.
 	Samples, Valued int
 	Confidence      float64
 }
@@ -89,7 +91,7 @@ func (d *Detector) finding(key Key, s *state) Finding {
 	f := Finding{
 		Object: key, Verdict: verdicts[0].verdict, Rate: s.meter.Rate(d.now), Peak: s.meter.Peak(), Writes: s.meter.Count,
 		First: s.meter.First, Last: s.meter.Last, Samples: len(e.samples), Valued: e.count(seesValues), Evidence: []string{verdicts[0].evidence},
-		Confidence: confidence(verdicts[0].support, len(e.samples)), Writers: writers(e.samples), Fields: fields(e.paths),
+		Confidence: confidence(verdicts[0].support, verdicts[0].samples(e)), Writers: writers(e.samples), Fields: fields(e.paths),
 	}
 	for _, j := range verdicts[1:] {
 		f.Also = append(f.Also, j.verdict)
@@ -98,22 +100,25 @@ func (d *Detector) finding(key Key, s *state) Finding {
 	if s.track.gaps > 0 {
 		f.Evidence = append(f.Evidence, "the watch was interrupted: any number of writes may have been missed")
 	}
-	d.excuse(&f)
+	slices.SortStableFunc(f.Writers, func(a, b Writer) int {
+		return cmp.Compare(b2i(verdicts[0].isBy(b.Owner)), b2i(verdicts[0].isBy(a.Owner)))
+	})
+	d.excuse(&f, s)
 	if len(f.Writers) > 0 && f.Writers[0].Owner == unknown {
 		f.Evidence = append(f.Evidence, e.whyUnknown())
 	}
-	f.IsStorm = d.isStorm(&f)
+	f.IsStorm = d.isStorm(&f, s)
 	f.Remedy = f.Verdict.Remedy()
 	return f
 }
 
 // excuse finds traffic that is in order.
-func (d *Detector) excuse(f *Finding) {
+func (d *Detector) excuse(f *Finding, s *state) {
 	switch {
 	case d.options.isKnown(f.Object.GroupResource) || isLeaderRecord(f.Fields):
 		f.Verdict, f.Also = Heartbeat, nil
 		f.Evidence = append([]string{"leases, events and leader records are written all the time"}, f.Evidence...)
-	case !f.Verdict.isNeedless() && f.Verdict != TooLittleEvidence && d.siblings(f.Object.GroupResource) >= fewSiblings && f.Writes <= rolloutWrites:
+	case !f.Verdict.isNeedless() && f.Verdict != TooLittleEvidence && d.siblings(f.Object.GroupResource) >= fewSiblings && s.burst.writes <= rolloutWrites:
 		f.Verdict = Rollout
 		f.Evidence = append([]string{"many objects of this resource change a few times each"}, f.Evidence...)
 	}
@@ -122,7 +127,7 @@ func (d *Detector) excuse(f *Finding) {
 const (
 	// fewSiblings is from how many objects of one resource on their changes can be a rollout.
 	fewSiblings = 10
-	// rolloutWrites is up to how many writes of an object can be part of one.
+	// rolloutWrites is up to how many writes of an object in one burst can be part of one.
 	rolloutWrites = 100
 	leaderRecord  = `.metadata.annotations["control-plane.alpha.kubernetes.io/leader"]`
 )
@@ -133,28 +138,31 @@ func isLeaderRecord(fields []Field) bool { return len(fields) == 1 && fields[0].
 func (d *Detector) siblings(r schema.GroupResource) int { return d.perResource[r] }
 
 // sureConfidence is for how many of the writes a verdict must be sure to hold before it wakes anybody up. A rollout whose counts
-// happen to come back a few times does not reach it.
+// happen to come back a few times does not reach it; a verdict that does not is no better than RealChanges, and no worse.
 const sureConfidence = 0.5
 
-func (d *Detector) isStorm(f *Finding) bool {
+func (d *Detector) isStorm(f *Finding, s *state) bool {
 	rate := f.Rate
 	if d.options.Retrospective {
 		rate = f.Peak
 	}
-	lasted := f.Last.Sub(f.First)
+	burst, active := f.Last.Sub(s.burst.from), f.Last.Sub(s.active.from)
+	persists := rate >= d.options.Rate && burst >= d.options.Persist
 	switch f.Verdict {
 	case Rollout, Heartbeat, TooLittleEvidence:
 		return false
 	case ValuesNotSeen, RealChanges:
 		// A record does not go on, so nobody will look closer: more writes than a rollout makes have to do.
-		if d.options.Retrospective && f.Verdict == ValuesNotSeen && f.Writes > rolloutWrites && lasted >= d.options.MinDuration {
+		if d.options.Retrospective && f.Verdict == ValuesNotSeen && s.burst.writes > rolloutWrites && burst >= d.options.MinDuration {
 			return rate >= d.options.Rate
 		}
-		return rate >= d.options.Rate && lasted >= d.options.Persist
+		return persists
 	}
 	// Recreations are told by themselves, however many other writes there are between them.
-	isSure := f.Confidence >= sureConfidence || f.Verdict == DeleteRecreate
-	return isSure && lasted >= d.options.MinDuration && (rate >= d.options.Rate || len(f.Writers) > 0 && d.isBusy(f.Writers[0].Owner))
+	if f.Confidence < sureConfidence && f.Verdict != DeleteRecreate {
+		return persists
+	}
+	return active >= d.options.MinDuration && (rate >= d.options.Rate || len(f.Writers) > 0 && d.isBusy(f.Writers[0].Owner))
 }
 
 // isBusy reports whether a writer makes a storm out of many objects.

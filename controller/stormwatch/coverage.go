@@ -20,8 +20,8 @@ const (
 	reasonFailing       = "Failing"
 )
 
-// LabelAggregate on a ClusterRole, with the value "true", gives its rights to the operator's watches.
-const LabelAggregate = "stormwatch.quell.dev/aggregate"
+// labelAggregate on a ClusterRole, with the value "true", gives its rights to the operator's watches.
+const labelAggregate = "stormwatch.quell.dev/aggregate"
 
 // maxNotWatched bounds status.notWatched, as its schema does.
 const maxNotWatched = 64
@@ -96,11 +96,7 @@ func notWatched(c coverage, missing []live.Missing, outside []live.Resource) []q
 		}
 	}
 	for _, m := range missing {
-		reason := reasonNotFound
-		if m.IsServed {
-			reason = reasonNotWatchable
-		}
-		rows = append(rows, row(m.Group, m.Kind, reason))
+		rows = append(rows, row(m.Group, m.Kind, reasonOf(m)))
 	}
 	for _, r := range outside {
 		rows = append(rows, row(r.Group, r.Resource, reasonClusterScoped))
@@ -112,6 +108,13 @@ func notWatched(c coverage, missing []live.Missing, outside []live.Resource) []q
 	return rows[:min(len(rows), maxNotWatched)]
 }
 
+func reasonOf(m live.Missing) string {
+	if m.IsServed {
+		return reasonNotWatchable
+	}
+	return reasonNotFound
+}
+
 func row(group, resource, reason string) quellv1alpha1.NotWatched {
 	return quellv1alpha1.NotWatched{Group: groupWord(group), Resource: resource, Reason: reason, Message: advice(group, resource, reason)}
 }
@@ -121,7 +124,7 @@ func advice(group, resource, reason string) string {
 	switch reason {
 	case reasonForbidden:
 		return fmt.Sprintf(`the operator may not list and watch %s of API group %q: put the label %s: "true" on a ClusterRole that allows it, `+
-			`as those of config/stormwatch do; it is tried again each minute`, resource, group, LabelAggregate)
+			`as those of config/stormwatch do; it is tried again each minute`, resource, group, labelAggregate)
 	case reasonNotFound:
 		return "the API server does not serve it: install its CustomResourceDefinition, or correct group and kind; it is looked for again each minute"
 	case reasonNotWatchable:

@@ -9,7 +9,6 @@ import (
 	"github.com/hduolab/quell/controller/storm"
 	"github.com/hduolab/quell/controller/storm/live"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
 )
 
 func TestWhenDiscoveryIsDue(t *testing.T) {
@@ -40,14 +39,18 @@ func TestWhenDiscoveryIsDue(t *testing.T) {
 }
 
 func TestSettings(t *testing.T) {
-	if got := settingsOf(&quellv1alpha1.StormWatchSpec{}).storm; !reflect.DeepEqual(got, storm.Options{Rate: 1}) {
+	if got := settingsOf(&quellv1alpha1.StormWatchSpec{}).storm; !reflect.DeepEqual(got, storm.Options{Rate: 1, WriterRate: 20}) {
 		t.Errorf("defaults are %+v", got)
 	}
 	spec := &quellv1alpha1.StormWatchSpec{Thresholds: &quellv1alpha1.StormThresholds{
-		WritesPerMinute: ptr.To(int32(30)), ManagerWritesPerMinute: ptr.To(int32(600)), PersistSeconds: ptr.To(int32(20)),
+		WritesPerMinute: 30, ManagerWritesPerMinute: 600, PersistSeconds: 20,
 	}}
 	if got := settingsOf(spec).storm; !reflect.DeepEqual(got, storm.Options{Rate: 0.5, WriterRate: 10, Persist: 20 * time.Second}) {
 		t.Errorf("settings are %+v", got)
+	}
+	spec.Thresholds = &quellv1alpha1.StormThresholds{WritesPerMinute: 30}
+	if got := settingsOf(spec).storm; !reflect.DeepEqual(got, storm.Options{Rate: 0.5, WriterRate: 10}) {
+		t.Errorf("settings without managerWritesPerMinute are %+v", got)
 	}
 	if got := (terms{threshold: 1.0 / 60}).quiet(); got != 3*time.Minute {
 		t.Errorf("a storm of one write a minute has ended after %s", got)

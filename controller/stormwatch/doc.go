@@ -8,6 +8,6 @@
 //
 // A detector of storms must be none. What is seen all the time moves all the time, so nothing of it reaches status as it is: rates
 // become steps with a dead band (rate.go), a value gives way to another only once that has lasted (steady.go), a storm keeps its
-// place and its words until it has ended, and a write of anything but news of a storm or an answer to the user waits for a minute to
-// pass since the last one, or five where only a rate moved.
+// place and its words until it has ended. An answer to a change of spec is written at once; news of a storm and a change of Ready
+// wait until five seconds have passed since the last write, anything else a minute, and five where only a rate moved.
 package stormwatch

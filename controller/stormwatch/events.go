@@ -46,9 +46,10 @@ func (t *told) may(object storm.Key, now time.Time) bool {
 	return true
 }
 
-// tell records events for what a status that was written says first.
+// tell records events for what a status that was written says first, and remembers it.
 func (r *Reconciler) tell(ctx context.Context, w *running, seen observed, status *quellv1alpha1.StormWatchStatus) {
-	was := &seen.watch.Status
+	was := w.memory.said
+	w.memory.said = status
 	if more := begun(was, status); len(more) > 0 {
 		r.Events.Eventf(seen.watch, nil, corev1.EventTypeWarning, eventStorm, "Watch", "%s", noteOn(more, "write storm: "))
 	}

@@ -25,12 +25,20 @@ var (
 		"Writes per second to an object that status.storms names.",
 		[]string{"stormwatch", "group", "resource", "namespace", "name", "manager", "verdict"}, nil)
 	descStorms  = prometheus.NewDesc("quell_storm_storms", "Storms that go on.", []string{"stormwatch"}, nil)
-	descWatches = prometheus.NewDesc("quell_storm_watches", "Watched resources by the state of their watch.", []string{"stormwatch", "state"}, nil)
-	descGaps    = prometheus.NewDesc("quell_storm_gaps_total",
+	descWatches = prometheus.NewDesc("quell_storm_watches",
+		"Resources that spec asks for by the state of their watch; NotFound, NotWatchable and ClusterScoped also count those that have none.",
+		[]string{"stormwatch", "state"}, nil)
+	descGaps = prometheus.NewDesc("quell_storm_gaps_total",
 		"Times that a watch was taken up at a later version than it had come to, so that writes may have been missed.", []string{"stormwatch"}, nil)
 	descChanges = prometheus.NewDesc("quell_storm_changes_total", "Versions of objects that were seen.", []string{"stormwatch"}, nil)
 	descs       = []*prometheus.Desc{descWrites, descObject, descStorms, descWatches, descGaps, descChanges}
-	states      = []live.State{live.Starting, live.Watching, live.Forbidden, live.NotFound, live.Failing}
+	states      = []live.State{live.Starting, live.Watching, live.Forbidden, live.NotFound, live.Failing, NotWatchable, ClusterScoped}
+)
+
+// The states of quell_storm_watches beside those of a live.Watch, of what no watch was begun for.
+const (
+	NotWatchable  live.State = reasonNotWatchable
+	ClusterScoped live.State = reasonClusterScoped
 )
 
 // gaps counts those of all watches, also of those that have ended since.
@@ -64,12 +72,20 @@ type view struct {
 	rates     map[storm.Key]float64
 }
 
-// show has metrics tell of a report.
-func (r *running) show(report storm.Report, watches []live.Watch) {
-	byState := map[live.State]int{}
-	for _, w := range watches {
-		byState[w.State]++
+// byState counts the resources that spec asks for.
+func byState(seen observed) map[live.State]int {
+	n := map[live.State]int{ClusterScoped: len(seen.outside)}
+	for _, w := range seen.watches {
+		n[w.State]++
 	}
+	for _, m := range seen.missing {
+		n[live.State(reasonOf(m))]++
+	}
+	return n
+}
+
+// show has metrics tell of a report, and of what else a look has seen.
+func (r *running) show(report storm.Report, seen observed) {
 	rates := make(map[storm.Key]float64, len(report.Findings))
 	for i := range report.Findings {
 		rates[report.Findings[i].Object] = report.Findings[i].Rate
@@ -77,7 +93,7 @@ func (r *running) show(report storm.Report, watches []live.Watch) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.shown.changes, r.shown.resources, r.shown.rates = report.Writes, report.Resources, rates
-	r.shown.watches, r.shown.gaps = byState, r.gaps.total
+	r.shown.watches, r.shown.gaps = byState(seen), r.gaps.total
 }
 
 // setStorms has metrics tell of the number of storms.

@@ -22,7 +22,12 @@ func TestMetricsHaveBounds(t *testing.T) {
 		report.Findings = append(report.Findings, storm.Finding{Object: storm.Key{GroupResource: resource, Name: "a"}, Rate: float64(i), IsStorm: true})
 	}
 	report.Writes = 7
-	w.byName["all"].show(report, []live.Watch{watchOf("a", live.Watching), watchOf("b", live.Watching), watchOf("c", live.Failing)})
+	w.byName["all"].show(report, observed{
+		watches: []live.Watch{
+			watchOf("a", live.Watching), watchOf("b", live.Watching), watchOf("c", live.Failing), watchOf("d", live.NotFound),
+		},
+		missing: []live.Missing{{}, {}, {IsServed: true}}, outside: []live.Resource{{}, {}},
+	})
 	w.byName["all"].setNamed(&quellv1alpha1.StormWatchStatus{Storms: []quellv1alpha1.Storm{
 		{Group: "example.com", Resource: "r42", Name: "a", Verdict: "Fight", Managers: []string{"m", "n"}}, {Group: "example.com", Resource: "gone", Name: "a", Verdict: "Fight"},
 	}})
@@ -53,13 +58,16 @@ func TestMetricsHaveBounds(t *testing.T) {
 		"quell_storm_watches Watching,all":                                    2,
 		"quell_storm_watches Failing,all":                                     1,
 		"quell_storm_watches Forbidden,all":                                   0,
+		"quell_storm_watches NotFound,all":                                    3,
+		"quell_storm_watches NotWatchable,all":                                1,
+		"quell_storm_watches ClusterScoped,all":                               2,
 		"quell_storm_changes_total all":                                       7,
 	} {
 		if got, found := samples[name]; !found || got != want {
 			t.Errorf("%s is %v (%t), want %v", name, got, found, want)
 		}
 	}
-	for name, want := range map[string]int{"quell_storm_writes_per_second": maxResources + 1, "quell_storm_object_writes_per_second": 2, "quell_storm_watches": 5} {
+	for name, want := range map[string]int{"quell_storm_writes_per_second": maxResources + 1, "quell_storm_object_writes_per_second": 2, "quell_storm_watches": 7} {
 		if n[name] != want {
 			t.Errorf("%s has %d series, want %d", name, n[name], want)
 		}

@@ -51,14 +51,14 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (observe
 		isDiscovered: source.found.ever, discoveryFailed: source.found.failed, now: r.Clock.Now(),
 	}
 	source.gaps = source.gaps.count(seen.watches)
-	source.show(report, seen.watches)
+	source.show(report, seen)
 	return seen, source, nil
 }
 
 func termsOf(spec *quellv1alpha1.StormWatchSpec, s settings) terms {
 	t := terms{threshold: s.storm.Rate, named: defaultStorms}
-	if spec.MaxStorms != nil {
-		t.named = int(*spec.MaxStorms)
+	if spec.MaxStorms > 0 {
+		t.named = int(spec.MaxStorms)
 	}
 	return t
 }
@@ -85,11 +85,13 @@ type memory struct {
 	// settled is the generation for which it is known of all watches how they are.
 	settled int64
 	history history
+	// said is the status of which people were told last: not the one that is in place, which may have come there without an answer.
+	said *quellv1alpha1.StormWatchStatus
 }
 
 // recall is the memory of a loop that begins: what the status says, and when it was written.
 func recall(watch *quellv1alpha1.StormWatch, now time.Time) memory {
-	m := memory{storms: restore(&watch.Status, now), coverage: restoreCoverage(&watch.Status)}
+	m := memory{storms: restore(&watch.Status, now), coverage: restoreCoverage(&watch.Status), said: watch.Status.DeepCopy()}
 	if watch.Status.StormCount != nil {
 		m.count = int(*watch.Status.StormCount)
 	}

@@ -7,7 +7,7 @@ import (
 
 func TestPace(t *testing.T) {
 	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	at := func(d time.Duration) time.Time { return start.Add(d) }
+	at := start.Add
 	once := history{}.wrote(alarm, start)
 	full := history{}
 	for i := range budget + 3 {

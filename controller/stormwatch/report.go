@@ -8,8 +8,9 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// report writes the status if its urgency allows that by now, and tells people of what it says first. A failure is not returned:
-// the work queue would make the next look wait for longer and longer.
+// report writes the status if its urgency allows that by now, and tells people of what it says first, also when it is there already:
+// the answer to the write may have been lost. A failure is not returned: the work queue would make the next look wait for longer and
+// longer.
 func (r *Reconciler) report(ctx context.Context, w *running, seen observed, status *quellv1alpha1.StormWatchStatus, u urgency) {
 	if w.memory.history.wait(u, seen.now) > 0 {
 		w.setNamed(&seen.watch.Status)
@@ -28,6 +29,8 @@ func (r *Reconciler) report(ctx context.Context, w *running, seen observed, stat
 		w.memory.history = w.memory.history.wrote(u, seen.now)
 		r.tell(ctx, w, seen, status)
 		log.V(1).Info("status", "result", written.String())
+	case written.Outcome == ssa.Unchanged || written.Outcome == ssa.NoOp:
+		r.tell(ctx, w, seen, status)
 	case written.Began && written.Held():
 		log.Info("status cannot be kept up", "result", written.String())
 	}

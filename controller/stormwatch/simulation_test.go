@@ -125,7 +125,7 @@ func TestASteadyStormIsWrittenOnce(t *testing.T) {
 	begin := s.now
 	s.run(3*time.Hour, func() []storm.Finding {
 		a, b := s.storm("a", noise(r, 100, 0.1)), s.storm("b", noise(r, 100, 0.1))
-		r.Shuffle(2, func(i, j int) { a, b = b, a })
+		r.Shuffle(2, func(_, _ int) { a, b = b, a })
 		return []storm.Finding{a, b}
 	})
 	s.expectWrites(2)
@@ -238,6 +238,27 @@ func TestAStormHasEndedAfterAQuietMinute(t *testing.T) {
 	}
 	s.run(time.Hour, fading)
 	s.expectWrites(3)
+}
+
+// The mistake is mended, and the object is written half as often for good reasons.
+func TestAStormThatIsCuredHasEnded(t *testing.T) {
+	s := simulate(t)
+	s.run(5*time.Minute, func() []storm.Finding { return []storm.Finding{s.storm("a", 100)} })
+	other := func(v storm.Verdict) func() []storm.Finding {
+		return func() []storm.Finding {
+			f := s.storm("a", 0.6)
+			f.Verdict = v
+			return []storm.Finding{f}
+		}
+	}
+	for _, unsure := range []storm.Verdict{storm.TooLittleEvidence, storm.ValuesNotSeen, storm.TimestampChurn} {
+		if s.run(2*time.Minute, other(unsure)); len(s.named()) != 1 {
+			t.Fatalf("%s ended the storm", unsure)
+		}
+	}
+	if s.run(2*time.Minute, other(storm.RealChanges)); len(s.named()) != 0 {
+		t.Errorf("named are %v", s.watch.Status.Storms)
+	}
 }
 
 // A storm that is hardly one goes on where it would not begin.
@@ -354,7 +375,7 @@ func TestWatchesThatStumbleAreNotTold(t *testing.T) {
 	s.watches[0].State = live.Failing
 	s.run(2*time.Minute, func() []storm.Finding { return nil })
 	s.expectWrites(2)
-	if c := meta.FindStatusCondition(s.watch.Status.Conditions, conditionReady); c.Reason != reasonFailing || c.Status != metav1.ConditionFalse {
+	if c := meta.FindStatusCondition(s.watch.Status.Conditions, quellv1alpha1.ConditionReady); c.Reason != reasonFailing || c.Status != metav1.ConditionFalse {
 		t.Errorf("Ready is %+v", c)
 	}
 }

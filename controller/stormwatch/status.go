@@ -4,23 +4,18 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
 	quellv1alpha1ac "github.com/hduolab/quell/applyconfig/quell/v1alpha1"
+	"github.com/hduolab/quell/controller/ssa"
 	"github.com/hduolab/quell/controller/storm"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/utils/ptr"
-)
-
-// The condition types that all kinds share.
-const (
-	conditionReady       = "Ready"
-	conditionReconciling = "Reconciling"
-	conditionStalled     = "Stalled"
 )
 
 // Further reasons of Ready, and those of StormDetected.
@@ -31,6 +26,9 @@ const (
 	reasonNoStorm         = "NoStorm"
 	reasonNothingWatched  = "NothingWatched"
 )
+
+// reasonOver is that of a condition that is False instead of absent.
+const reasonOver = "Over"
 
 // knownWithin is how long a new storm waits for the name of its manager.
 const knownWithin = 5 * time.Second
@@ -84,6 +82,7 @@ func describe(m memory, seen observed) *quellv1alpha1.StormWatchStatus {
 	}
 	status.Conditions = append(status.Conditions, readiness(status.NotWatched, m.failing.value)...)
 	status.Conditions = append(status.Conditions, detection(status))
+	status.Conditions = append(status.Conditions, denials(seen.watch, status.Conditions)...)
 	for i := range status.Conditions {
 		status.Conditions[i].ObservedGeneration = seen.watch.Generation
 	}
@@ -103,13 +102,13 @@ func (o ongoing) row() quellv1alpha1.Storm {
 func readiness(rows []quellv1alpha1.NotWatched, isDiscoveryFailing bool) []metav1.Condition {
 	reason, kind := reasonWatching, ""
 	if isDiscoveryFailing {
-		reason, kind = reasonDiscoveryFailed, conditionReconciling
+		reason, kind = reasonDiscoveryFailed, quellv1alpha1.ConditionReconciling
 	}
 	for _, r := range []string{reasonFailing, reasonClusterScoped, reasonNotWatchable, reasonNotFound, reasonForbidden} {
 		if slices.ContainsFunc(rows, func(n quellv1alpha1.NotWatched) bool { return n.Reason == r }) {
-			reason, kind = r, conditionStalled
+			reason, kind = r, quellv1alpha1.ConditionStalled
 			if r == reasonFailing {
-				kind = conditionReconciling
+				kind = quellv1alpha1.ConditionReconciling
 			}
 		}
 	}
@@ -119,12 +118,27 @@ func readiness(rows []quellv1alpha1.NotWatched, isDiscoveryFailing bool) []metav
 	}[reason]
 	message = cmp.Or(message, "not everything that spec asks for is watched; status.notWatched says what is not, and what to do")
 	if kind == "" {
-		return []metav1.Condition{{Type: conditionReady, Status: metav1.ConditionTrue, Reason: reason, Message: message}}
+		return []metav1.Condition{{Type: quellv1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: reason, Message: message}}
 	}
 	return []metav1.Condition{
-		{Type: conditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: message},
+		{Type: quellv1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: message},
 		{Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: message},
 	}
+}
+
+// denials deny in words what is over and would stay as it is if it were left out, since another field manager owns it too.
+func denials(watch *quellv1alpha1.StormWatch, told []metav1.Condition) []metav1.Condition {
+	var denied []metav1.Condition
+	for _, kind := range []string{quellv1alpha1.ConditionReconciling, quellv1alpha1.ConditionStalled} {
+		isThere := meta.FindStatusCondition(watch.Status.Conditions, kind) != nil
+		if isThere && meta.FindStatusCondition(told, kind) == nil && ssa.IsSharedCondition(watch, statusManager, kind) {
+			denied = append(denied, metav1.Condition{
+				Type: kind, Status: metav1.ConditionFalse, Reason: reasonOver,
+				Message: "this is over; the condition stays because another field manager owns it too",
+			})
+		}
+	}
+	return denied
 }
 
 func detection(status *quellv1alpha1.StormWatchStatus) metav1.Condition {
@@ -151,7 +165,9 @@ func stormWords(s *quellv1alpha1.Storm) string {
 	return words
 }
 
-func bounded(s string, length int) string { return s[:min(len(s), length)] }
+// bounded cuts s to a length in bytes, and no character in two: the API server would store another text than was sent, and each look
+// would find a difference.
+func bounded(s string, length int) string { return strings.ToValidUTF8(s[:min(len(s), length)], "") }
 
 // urgencyOf says what it would be that a write of one status in the place of another tells.
 func urgencyOf(was, is *quellv1alpha1.StormWatchStatus) urgency {
@@ -201,7 +217,7 @@ func names(status *quellv1alpha1.StormWatchStatus, s *quellv1alpha1.Storm) bool 
 
 // readyIn is what Ready says, as far as somebody waits for it.
 func readyIn(status *quellv1alpha1.StormWatchStatus) string {
-	if c := meta.FindStatusCondition(status.Conditions, conditionReady); c != nil {
+	if c := meta.FindStatusCondition(status.Conditions, quellv1alpha1.ConditionReady); c != nil {
 		return string(c.Status) + c.Reason
 	}
 	return ""

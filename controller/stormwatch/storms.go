@@ -34,10 +34,8 @@ type ongoing struct {
 	rate steady[int]
 	// managers and fields are added to while the verdict stays; none is taken away.
 	managers, fields []string
-	// since is when it was first seen, active when it was last.
+	// since is when it was found, active when it was last seen.
 	since, active time.Time
-	// current is the rate per second at this look, for metrics only.
-	current float64
 }
 
 // terms are those of a StormWatch's spec.
@@ -82,18 +80,13 @@ func begin(f *storm.Finding, now time.Time) ongoing {
 	return ongoing{
 		object: f.Object, verdict: steady[storm.Verdict]{value: f.Verdict}, rate: steady[int]{value: stepOf(f.Rate)},
 		managers: add(nil, managersOf(f), maxManager), fields: add(nil, fieldsOf(f), maxField),
-		since: now.Truncate(time.Second), active: f.Last, current: f.Rate,
+		since: now.Truncate(time.Second), active: f.Last,
 	}
 }
 
 // look takes what is found of the object now, nil for nothing.
 func (o ongoing) look(f *storm.Finding, t terms, now time.Time) ongoing {
-	if f == nil {
-		o.current = 0
-		return o
-	}
-	o.current = f.Rate
-	if !goesOn(f, t) {
+	if f == nil || !o.goesOn(f, t) {
 		return o
 	}
 	if f.Last.After(o.active) {
@@ -104,10 +97,10 @@ func (o ongoing) look(f *storm.Finding, t terms, now time.Time) ongoing {
 }
 
 // goesOn has a storm that was reported go on at rates at which it would not begin, and while a detector that was just started has
-// not seen enough of it.
-func goesOn(f *storm.Finding, t terms) bool {
-	isInOrder := f.Verdict == storm.Rollout || f.Verdict == storm.Heartbeat
-	return f.IsStorm || !isInOrder && f.Rate >= onAtLeast*t.threshold
+// not seen enough of it. An object that is written as fast for another cause than the storm's is cured.
+func (o ongoing) goesOn(f *storm.Finding, t terms) bool {
+	isSame := f.Verdict == o.verdict.value || f.Verdict == storm.TooLittleEvidence || f.Verdict == storm.ValuesNotSeen
+	return f.IsStorm || isSame && f.Rate >= onAtLeast*t.threshold
 }
 
 // judge takes another verdict once it has lasted, or at once where the values had not been seen. Who knew the values once does not
@@ -133,7 +126,7 @@ func (o ongoing) judge(f *storm.Finding, now time.Time) ongoing {
 // add adds what is not there yet, up to maxNames.
 func add(names, more []string, length int) []string {
 	for _, name := range more {
-		name = name[:min(len(name), length)]
+		name = bounded(name, length)
 		if len(names) < maxNames && name != "" && !slices.Contains(names, name) {
 			names = append(slices.Clip(names), name)
 		}

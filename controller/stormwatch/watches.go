@@ -1,9 +1,11 @@
 package stormwatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"reflect"
 	"sync"
@@ -19,6 +21,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 )
 
 // Clients are what the cluster is watched with.
@@ -72,49 +75,43 @@ type settings struct {
 	namespaces []string
 }
 
-// defaultWrites are those per minute that make a storm where spec does not say.
-const defaultWrites = 60
+const (
+	// defaultWrites are those per minute that make a storm where spec does not say.
+	defaultWrites = 60
+	// defaultSpread is how many times as many writes of one manager to all objects make one, where spec does not say.
+	defaultSpread = 20
+)
 
 func settingsOf(spec *quellv1alpha1.StormWatchSpec) settings {
-	s := settings{namespaces: spec.Namespaces, storm: storm.Options{Rate: defaultWrites / 60.0}}
-	t := spec.Thresholds
-	if t == nil {
-		return s
+	t := ptr.Deref(spec.Thresholds, quellv1alpha1.StormThresholds{})
+	writes := float64(cmp.Or(t.WritesPerMinute, defaultWrites))
+	ofManager := defaultSpread * writes
+	if t.ManagerWritesPerMinute > 0 {
+		ofManager = float64(t.ManagerWritesPerMinute)
 	}
-	if t.WritesPerMinute != nil {
-		s.storm.Rate = float64(*t.WritesPerMinute) / 60
-	}
-	if t.ManagerWritesPerMinute != nil {
-		s.storm.WriterRate = float64(*t.ManagerWritesPerMinute) / 60
-	}
-	if t.PersistSeconds != nil {
-		s.storm.Persist = time.Duration(*t.PersistSeconds) * time.Second
-	}
-	return s
+	persist := time.Duration(t.PersistSeconds) * time.Second // none is the detector's default
+	return settings{namespaces: spec.Namespaces, storm: storm.Options{Rate: writes / 60, WriterRate: ofManager / 60, Persist: persist}}
 }
 
 // follow returns the source of a StormWatch, which it starts where there is none, and starts anew where the object or what a source
-// cannot change is another. It returns nil once all are stopped.
+// cannot change is another. It returns nil once all are stopped. Not to be called for one StormWatch twice at a time.
 func (w *watches) follow(ctx context.Context, watch *quellv1alpha1.StormWatch, now time.Time) *running {
+	r, wanted := w.snapshot()[watch.Name], settingsOf(&watch.Spec)
+	if r != nil && r.uid == watch.UID && reflect.DeepEqual(r.settings, wanted) {
+		return r
+	}
+	w.stop(watch.Name)
+	if r == nil || r.uid != watch.UID {
+		r = &running{uid: watch.UID, memory: recall(watch, now)}
+	}
+	r.settings = wanted
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.stopped {
 		return nil
 	}
-	r, wanted := w.byName[watch.Name], settingsOf(&watch.Spec)
-	if r != nil && r.uid != watch.UID {
-		r.end()
-		r = nil
-	}
-	if r == nil {
-		r = &running{uid: watch.UID, memory: recall(watch, now)}
-		w.byName[watch.Name] = r
-	} else if reflect.DeepEqual(r.settings, wanted) {
-		return r
-	}
-	r.end()
-	r.settings = wanted
 	r.begin(ctx, w.clients, w.clock)
+	w.byName[watch.Name] = r
 	return r
 }
 
@@ -132,32 +129,31 @@ func (r *running) begin(ctx context.Context, clients Clients, clock clock.Passiv
 	})
 }
 
-// end stops the source and waits for it.
+// end stops the source and waits for it. The lock of watches is not to be held: metrics and the other StormWatches need it.
 func (r *running) end() {
-	if r.stop != nil {
-		r.stop()
-	}
+	r.stop()
 	r.ended.Wait()
 }
 
 // stop ends the source of a StormWatch, if there is one.
 func (w *watches) stop(name string) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	if r := w.byName[name]; r != nil {
+	r := w.byName[name]
+	delete(w.byName, name)
+	w.mu.Unlock()
+	if r != nil {
 		r.end()
-		delete(w.byName, name)
 	}
 }
 
 // stopAll ends all sources, and lets none begin any more.
 func (w *watches) stopAll() {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.stopped = true
-	for name, r := range w.byName {
+	all := w.byName
+	w.byName, w.stopped = nil, true
+	w.mu.Unlock()
+	for _, r := range all {
 		r.end()
-		delete(w.byName, name)
 	}
 }
 
@@ -165,9 +161,5 @@ func (w *watches) stopAll() {
 func (w *watches) snapshot() map[string]*running {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	all := make(map[string]*running, len(w.byName))
-	for name, r := range w.byName {
-		all[name] = r
-	}
-	return all
+	return maps.Clone(w.byName)
 }

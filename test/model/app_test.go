@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -139,7 +138,7 @@ func has(group, kind string) func(*Server) bool {
 }
 
 func keyOf(group, kind string) Key {
-	return Key{schema.GroupKind{Group: group, Kind: kind}, types.NamespacedName(shop)}
+	return Key{schema.GroupKind{Group: group, Kind: kind}, shop}
 }
 
 func editShop(edit func(*quellv1alpha1.App)) func(context.Context, client.Client) error {

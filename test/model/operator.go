@@ -96,7 +96,7 @@ func (o Operator) start(s *Server, clock clock.PassiveClock, send sender) (*inst
 		client: &clientOf{kinds: s.kinds, from: informers, send: send, mapper: mapper, cached: true},
 		reader: &clientOf{kinds: s.kinds, from: direct{s}, mapper: mapper},
 	}
-	ctx, stop := context.WithCancel(context.Background()) //nolint:forbidigo // a process of its own
+	ctx, stop := context.WithCancel(context.Background())
 	i := &instance{informers: informers, queue: newQueue(clock.Now), stop: stop}
 	if i.memory, err = o.Setup(ctx, m, clock); err != nil {
 		return nil, err

@@ -43,7 +43,7 @@ type small struct {
 
 const smallStatus = "small-status"
 
-func (r small) setup(ctx context.Context, mgr ctrl.Manager, clock clock.PassiveClock) ([]any, error) {
+func (r small) setup(_ context.Context, mgr ctrl.Manager, clock clock.PassiveClock) ([]any, error) {
 	o := ssa.Options{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Clock: clock}
 	children, report := o, o
 	children.FieldManager, children.Types = "small", applyconfigurations.NewTypeConverter(mgr.GetScheme())

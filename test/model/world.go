@@ -163,7 +163,7 @@ func (w *World) lookOnce() error {
 	return nil
 }
 
-func ctx() context.Context { return context.Background() } //nolint:forbidigo // the model has no deadlines
+func ctx() context.Context { return context.Background() }
 
 // close ends the processes.
 func (w *World) close() {

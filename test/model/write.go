@@ -235,7 +235,7 @@ func (s *Server) update(q Request, r *resource, existing *Version, u *unstructur
 		return refused(invalid(r, u.GetName(), errs...))
 	}
 	s.stamp(u, old)
-	same, err := fieldmanager.IgnoreManagedFieldsTimestampsTransformer(context.Background(), u, old) //nolint:forbidigo // it has no use for one
+	same, err := fieldmanager.IgnoreManagedFieldsTimestampsTransformer(context.Background(), u, old)
 	if err != nil {
 		return refused(err)
 	}

@@ -2,7 +2,6 @@ package quiescence
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -40,7 +39,7 @@ func Check(ctx context.Context, config *rest.Config, options Options) error {
 	if err := settle(ctx, r, o); err != nil {
 		return err
 	}
-	return hold(ctx, r, o)
+	return hold(ctx, r, o, w.catchUp)
 }
 
 func discover(ctx context.Context, config *rest.Config, o Options) ([]live.Resource, error) {
@@ -53,12 +52,12 @@ func discover(ctx context.Context, config *rest.Config, o Options) ([]live.Resou
 		return nil, fmt.Errorf("quiescence: connect to the cluster: %w", err)
 	}
 	resources, missing, err := live.Discover(ctx, d, m, live.Selector{Kinds: o.Kinds})
-	if len(missing) > 0 {
-		return nil, errors.Join(fmt.Errorf("quiescence: no resource of kind %s can be watched", missing[0].GroupKind), err)
-	}
 	// A part of the API that cannot be discovered is no hindrance as long as all kinds were found.
-	if len(resources) == 0 && err != nil {
+	switch {
+	case len(missing) > 0 && err != nil, len(resources) == 0 && err != nil:
 		return nil, fmt.Errorf("quiescence: %w", err)
+	case len(missing) > 0:
+		return nil, fmt.Errorf("quiescence: no resource of kind %s can be watched", missing[0].GroupKind)
 	}
 	return resources, nil
 }
@@ -83,8 +82,9 @@ func settle(ctx context.Context, r *record, o Options) error {
 // afterthought is for how long further writes are collected once there was one: enough for a verdict.
 const afterthought = 6 * time.Second
 
-// hold wants no write since settle. At the first one it goes on for a little, so that what follows is told too.
-func hold(ctx context.Context, r *record, o Options) error {
+// hold wants no write since settle. At the first one it goes on for a little, so that what follows is told too; without any it
+// wants to be sure that none was missed.
+func hold(ctx context.Context, r *record, o Options, catchUp func(context.Context) error) error {
 	began := time.Now()
 	for end := began.Add(o.Hold); time.Now().Before(end); {
 		if err := pause(ctx, r, time.Until(end)); err != nil {
@@ -95,7 +95,9 @@ func hold(ctx context.Context, r *record, o Options) error {
 		}
 	}
 	if r.first().IsZero() {
-		return nil
+		if err := catchUp(ctx); err != nil || r.first().IsZero() {
+			return err
+		}
 	}
 	return r.error(fmt.Sprintf("quiet for %s, then written again", (o.Settle + r.first().Sub(began)).Round(time.Millisecond)))
 }

@@ -59,6 +59,7 @@ func TestCheck(t *testing.T) {
 	t.Run("a kind that is not there is an error", f.missingKind)
 	t.Run("the end of the context is an error", f.cancelled)
 	t.Run("nothing is left running", f.nothingLeft)
+	t.Run("an API server that goes away is an error", f.serverGoesAway) // the last: it does not come back
 }
 
 func TestCheckRefusesOptions(t *testing.T) {
@@ -265,5 +266,19 @@ func (f fixture) nothingLeft(t *testing.T) {
 	go func() { ended <- quiescence.Check(ctx, config, quiescence.Options{Kinds: configMaps, Hold: time.Hour}) }()
 	cancel()
 	g.Expect(<-ended).To(MatchError(context.Canceled))
-	g.Eventually(gleak.Goroutines, eventually).ShouldNot(gleak.HaveLeaked(before, gleak.IgnoringInBacktrace("net/http.")))
+	g.Eventually(gleak.Goroutines, eventually).ShouldNot(gleak.HaveLeaked(before, gleak.IgnoringInBacktrace("net/http."), gleak.IgnoringInBacktrace("net/http2.")))
+}
+
+// serverGoesAway takes the API server away while nothing is written, which looks the same to a watch.
+func (f fixture) serverGoesAway(t *testing.T) {
+	g := NewWithT(t)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- quiescence.Check(t.Context(), f.cluster.Config(), quiescence.Options{Kinds: configMaps, Settle: 4 * time.Second, Hold: time.Second})
+	}()
+	g.Consistently(ended, 2*time.Second).ShouldNot(Receive()) // it has listed by then, or fails all the same
+	g.Expect(f.cluster.Kill(localcluster.APIServer)).To(Succeed())
+	var err error
+	g.Eventually(ended, eventually).Should(Receive(&err))
+	g.Expect(err).To(MatchError(HavePrefix("quiescence: ")))
 }

@@ -2,6 +2,7 @@ package quiescence
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
@@ -22,6 +24,7 @@ type watches struct {
 	client dynamic.Interface
 	record *record
 	all    sync.WaitGroup
+	places []place
 }
 
 // start returns once everything has been listed, or at the first error that no retry heals; an informer itself tries for ever.
@@ -45,11 +48,54 @@ func (w *watches) start(ctx context.Context, resources []live.Resource, namespac
 				return fmt.Errorf("quiescence: set up the watch of %s: %w", resource.GroupResource(), err)
 			}
 			synced = append(synced, registration.HasSynced)
+			w.places = append(w.places, place{w.client.Resource(resource.GroupVersionResource).Namespace(namespace), informer.GetStore()})
 			w.all.Go(func() { informer.RunWithContext(ctx) })
 		}
 	}
 	if !cache.WaitForCacheSync(starting.Done(), synced...) {
 		return fmt.Errorf("quiescence: list and watch: %w", context.Cause(starting))
+	}
+	return nil
+}
+
+// catchUpTime is how long a watch may take to see what a list shows.
+const catchUpTime = 10 * time.Second
+
+// catchUp returns once the watches have seen all there is to be seen. One that has failed looks like one of a quiet resource.
+func (w *watches) catchUp(ctx context.Context) error {
+	for _, place := range w.places {
+		var behind error
+		err := wait.PollUntilContextTimeout(ctx, time.Second, catchUpTime, true, func(ctx context.Context) (bool, error) {
+			behind = place.behind(ctx)
+			return behind == nil, nil
+		})
+		if err != nil {
+			return fmt.Errorf("quiescence: whether it was quiet is not known: %w", errors.Join(behind, context.Cause(ctx)))
+		}
+	}
+	return nil
+}
+
+// place is one resource, in one namespace or all of them.
+type place struct {
+	client dynamic.ResourceInterface
+	seen   cache.Store
+}
+
+// behind says what a list shows that the watch has not seen.
+func (p place) behind(ctx context.Context) error {
+	list, err := p.client.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list at the end: %w", err)
+	}
+	for i := range list.Items {
+		seen, found, err := p.seen.Get(&list.Items[i])
+		if u, isObject := seen.(*unstructured.Unstructured); err != nil || !found || !isObject || u.GetResourceVersion() != list.Items[i].GetResourceVersion() {
+			return fmt.Errorf("the watch has not seen the latest version of %s %s", list.Items[i].GetKind(), list.Items[i].GetName())
+		}
+	}
+	if n := len(p.seen.ListKeys()); n != len(list.Items) {
+		return fmt.Errorf("the watch has seen %d objects, a list has %d", n, len(list.Items))
 	}
 	return nil
 }

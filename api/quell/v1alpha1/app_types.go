@@ -141,23 +141,27 @@ type AppSpec struct {
 
 	// livenessProbe restarts the container when it fails.
 	// +kubebuilder:validation:XValidation:rule="[has(self.exec), has(self.httpGet), has(self.tcpSocket), has(self.grpc)].filter(x, x).size() == 1",message="a probe has exactly one of exec, httpGet, tcpSocket and grpc"
+	// +kubebuilder:validation:XValidation:rule="(!has(self.httpGet) || type(self.httpGet.port) != int || (self.httpGet.port >= 1 && self.httpGet.port <= 65535)) && (!has(self.tcpSocket) || type(self.tcpSocket.port) != int || (self.tcpSocket.port >= 1 && self.tcpSocket.port <= 65535))",message="the port of a probe is a number from 1 to 65535, or the name of a port"
 	// +kubebuilder:validation:XValidation:rule="self.?successThreshold.orValue(1) == 1",message="successThreshold of this probe can only be 1; remove it"
 	// +optional
 	LivenessProbe *corev1.Probe `json:"livenessProbe,omitempty"`
 
 	// readinessProbe keeps the Pod out of the Service while it fails.
 	// +kubebuilder:validation:XValidation:rule="[has(self.exec), has(self.httpGet), has(self.tcpSocket), has(self.grpc)].filter(x, x).size() == 1",message="a probe has exactly one of exec, httpGet, tcpSocket and grpc"
+	// +kubebuilder:validation:XValidation:rule="(!has(self.httpGet) || type(self.httpGet.port) != int || (self.httpGet.port >= 1 && self.httpGet.port <= 65535)) && (!has(self.tcpSocket) || type(self.tcpSocket.port) != int || (self.tcpSocket.port >= 1 && self.tcpSocket.port <= 65535))",message="the port of a probe is a number from 1 to 65535, or the name of a port"
 	// +optional
 	ReadinessProbe *corev1.Probe `json:"readinessProbe,omitempty"`
 
 	// startupProbe holds the two other probes back until it has succeeded once.
 	// +kubebuilder:validation:XValidation:rule="[has(self.exec), has(self.httpGet), has(self.tcpSocket), has(self.grpc)].filter(x, x).size() == 1",message="a probe has exactly one of exec, httpGet, tcpSocket and grpc"
+	// +kubebuilder:validation:XValidation:rule="(!has(self.httpGet) || type(self.httpGet.port) != int || (self.httpGet.port >= 1 && self.httpGet.port <= 65535)) && (!has(self.tcpSocket) || type(self.tcpSocket.port) != int || (self.tcpSocket.port >= 1 && self.tcpSocket.port <= 65535))",message="the port of a probe is a number from 1 to 65535, or the name of a port"
 	// +kubebuilder:validation:XValidation:rule="self.?successThreshold.orValue(1) == 1",message="successThreshold of this probe can only be 1; remove it"
 	// +optional
 	StartupProbe *corev1.Probe `json:"startupProbe,omitempty"`
 
 	// lifecycle hooks run after the container has started and before it is stopped.
 	// +kubebuilder:validation:XValidation:rule="(!has(self.postStart) || [has(self.postStart.exec), has(self.postStart.httpGet), has(self.postStart.sleep)].filter(x, x).size() == 1) && (!has(self.preStop) || [has(self.preStop.exec), has(self.preStop.httpGet), has(self.preStop.sleep)].filter(x, x).size() == 1)",message="a hook has exactly one of exec, httpGet and sleep"
+	// +kubebuilder:validation:XValidation:rule="(!has(self.postStart) || !has(self.postStart.httpGet) || type(self.postStart.httpGet.port) != int || (self.postStart.httpGet.port >= 1 && self.postStart.httpGet.port <= 65535)) && (!has(self.preStop) || !has(self.preStop.httpGet) || type(self.preStop.httpGet.port) != int || (self.preStop.httpGet.port >= 1 && self.preStop.httpGet.port <= 65535))",message="the port of a hook is a number from 1 to 65535, or the name of a port"
 	// +optional
 	Lifecycle *corev1.Lifecycle `json:"lifecycle,omitempty"`
 
@@ -215,7 +219,7 @@ type AppSpec struct {
 	// strategy says how old Pods are replaced by new ones; unset means RollingUpdate.
 	// +kubebuilder:validation:XValidation:rule="self.?type.orValue('RollingUpdate') in ['RollingUpdate', 'Recreate']",message="type is RollingUpdate or Recreate"
 	// +kubebuilder:validation:XValidation:rule="self.?type.orValue('RollingUpdate') != 'Recreate' || !has(self.rollingUpdate)",message="Recreate has no rollingUpdate; remove it, or set type to RollingUpdate"
-	// +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdate) || ((!has(self.rollingUpdate.maxSurge) || (type(self.rollingUpdate.maxSurge) == int ? self.rollingUpdate.maxSurge >= 0 : self.rollingUpdate.maxSurge.matches('^[0-9]+%$'))) && (!has(self.rollingUpdate.maxUnavailable) || (type(self.rollingUpdate.maxUnavailable) == int ? self.rollingUpdate.maxUnavailable >= 0 : self.rollingUpdate.maxUnavailable.matches('^(100|[0-9]{1,2})%$'))))",message="maxSurge and maxUnavailable are a number or a percentage, for example 1 or 25%; maxUnavailable at most 100%"
+	// +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdate) || ((!has(self.rollingUpdate.maxSurge) || (type(self.rollingUpdate.maxSurge) == int ? self.rollingUpdate.maxSurge >= 0 && self.rollingUpdate.maxSurge <= 2147483647 : self.rollingUpdate.maxSurge.matches('^[0-9]+%$'))) && (!has(self.rollingUpdate.maxUnavailable) || (type(self.rollingUpdate.maxUnavailable) == int ? self.rollingUpdate.maxUnavailable >= 0 && self.rollingUpdate.maxUnavailable <= 2147483647 : self.rollingUpdate.maxUnavailable.matches('^(100|[0-9]{1,2})%$'))))",message="maxSurge and maxUnavailable are a number or a percentage, for example 1 or 25%; maxUnavailable at most 100%"
 	// +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdate) || !has(self.rollingUpdate.maxSurge) || !has(self.rollingUpdate.maxUnavailable) || !(type(self.rollingUpdate.maxSurge) == int ? self.rollingUpdate.maxSurge == 0 : self.rollingUpdate.maxSurge == '0%') || !(type(self.rollingUpdate.maxUnavailable) == int ? self.rollingUpdate.maxUnavailable == 0 : self.rollingUpdate.maxUnavailable == '0%')",message="maxSurge and maxUnavailable cannot both be 0: no Pod could be replaced"
 	// +optional
 	Strategy *appsv1.DeploymentStrategy `json:"strategy,omitempty"`

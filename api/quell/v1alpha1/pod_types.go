@@ -110,11 +110,13 @@ type AppContainer struct {
 
 	// readinessProbe of a sidecar keeps the Pod out of the Service while it fails.
 	// +kubebuilder:validation:XValidation:rule="[has(self.exec), has(self.httpGet), has(self.tcpSocket), has(self.grpc)].filter(x, x).size() == 1",message="a probe has exactly one of exec, httpGet, tcpSocket and grpc"
+	// +kubebuilder:validation:XValidation:rule="(!has(self.httpGet) || type(self.httpGet.port) != int || (self.httpGet.port >= 1 && self.httpGet.port <= 65535)) && (!has(self.tcpSocket) || type(self.tcpSocket.port) != int || (self.tcpSocket.port >= 1 && self.tcpSocket.port <= 65535))",message="the port of a probe is a number from 1 to 65535, or the name of a port"
 	// +optional
 	ReadinessProbe *corev1.Probe `json:"readinessProbe,omitempty"`
 
 	// startupProbe of a sidecar holds the containers after it back until it has succeeded.
 	// +kubebuilder:validation:XValidation:rule="[has(self.exec), has(self.httpGet), has(self.tcpSocket), has(self.grpc)].filter(x, x).size() == 1",message="a probe has exactly one of exec, httpGet, tcpSocket and grpc"
+	// +kubebuilder:validation:XValidation:rule="(!has(self.httpGet) || type(self.httpGet.port) != int || (self.httpGet.port >= 1 && self.httpGet.port <= 65535)) && (!has(self.tcpSocket) || type(self.tcpSocket.port) != int || (self.tcpSocket.port >= 1 && self.tcpSocket.port <= 65535))",message="the port of a probe is a number from 1 to 65535, or the name of a port"
 	// +kubebuilder:validation:XValidation:rule="self.?successThreshold.orValue(1) == 1",message="successThreshold of this probe can only be 1; remove it"
 	// +optional
 	StartupProbe *corev1.Probe `json:"startupProbe,omitempty"`

@@ -22,6 +22,7 @@ const (
 
 // StormWatchSpec says what is watched and from when on writes are a storm.
 // +structType=granular
+// +kubebuilder:validation:MinProperties=1
 // +kubebuilder:validation:XValidation:rule="has(self.kinds) || (has(self.customResources) && self.customResources == 'All')",message="nothing would be watched: list kinds, or set customResources to All"
 type StormWatchSpec struct {
 	// customResources All watches the resources of every CustomResourceDefinition; None, the default, only what kinds names.
@@ -54,7 +55,7 @@ type StormWatchSpec struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=50
 	// +optional
-	MaxStorms *int32 `json:"maxStorms,omitempty"`
+	MaxStorms int32 `json:"maxStorms,omitempty"`
 }
 
 // StormWatchKind names kinds of objects.
@@ -67,7 +68,7 @@ type StormWatchKind struct {
 	// +required
 	Group string `json:"group,omitempty"`
 
-	// kind, for example Deployment; * stands for every kind of the group.
+	// kind as manifests have it, for example Deployment; * stands for every kind of the group.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self == '*' || self.matches('^[A-Z][A-Za-z0-9]*$')",message="must be a kind as manifests have it, for example Deployment; or *"
@@ -78,25 +79,25 @@ type StormWatchKind struct {
 // StormThresholds are what tells a storm from traffic in good order. A rollout, leases, events and heartbeats are never a storm.
 // +structType=granular
 type StormThresholds struct {
-	// writesPerMinute to one object from which needless writes are a storm. 60 by default.
+	// writesPerMinute to one object from which needless writes are a storm. 60 by default; that of kubectl quell storm is 0.8 per second.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000
 	// +optional
-	WritesPerMinute *int32 `json:"writesPerMinute,omitempty"`
+	WritesPerMinute int32 `json:"writesPerMinute,omitempty"`
 
 	// managerWritesPerMinute of one field manager over all objects from which needless writes are a storm however they are spread.
 	// 20 times writesPerMinute by default.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000
 	// +optional
-	ManagerWritesPerMinute *int32 `json:"managerWritesPerMinute,omitempty"`
+	ManagerWritesPerMinute int32 `json:"managerWritesPerMinute,omitempty"`
 
 	// persistSeconds is how long changes of values in no known pattern, which need not be a mistake, may go on at that rate before
 	// they are a storm. 300 by default.
 	// +kubebuilder:validation:Minimum=10
 	// +kubebuilder:validation:Maximum=86400
 	// +optional
-	PersistSeconds *int32 `json:"persistSeconds,omitempty"`
+	PersistSeconds int32 `json:"persistSeconds,omitempty"`
 }
 
 // StormWatchStatus is what was found. Nothing in it moves by itself, so that the watch is no storm.
@@ -131,7 +132,7 @@ type StormWatchStatus struct {
 	// +optional
 	NotWatched []NotWatched `json:"notWatched,omitempty"`
 
-	// conditions: Ready, StormDetected, and while true Reconciling and Stalled.
+	// conditions are Ready, StormDetected, and Reconciling and Stalled while they are True, or another field manager owns them too.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
@@ -192,7 +193,7 @@ type Storm struct {
 	// +optional
 	Rate string `json:"rate,omitempty"`
 
-	// since is when the storm was first reported here.
+	// since is when the storm was found, which is some seconds after its writes began.
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 
@@ -212,7 +213,7 @@ type NotWatched struct {
 	// +required
 	Group string `json:"group,omitempty"`
 
-	// resource, or the kind where no resource of that kind is known.
+	// resource by its name, or the kind where no resource of that kind is known.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +required
@@ -225,6 +226,7 @@ type NotWatched struct {
 	Reason string `json:"reason,omitempty"`
 
 	// message says what to do.
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Message string `json:"message,omitempty"`

@@ -9,7 +9,7 @@ package v1alpha1
 type NotWatchedApplyConfiguration struct {
 	// group as spec.kinds writes it.
 	Group *string `json:"group,omitempty"`
-	// resource, or the kind where no resource of that kind is known.
+	// resource by its name, or the kind where no resource of that kind is known.
 	Resource *string `json:"resource,omitempty"`
 	// reason in one word: Forbidden, NotFound, NotWatchable, ClusterScoped or Failing.
 	Reason *string `json:"reason,omitempty"`

@@ -27,7 +27,7 @@ type StormApplyConfiguration struct {
 	Fields []string `json:"fields,omitempty"`
 	// rate of writes in steps of 1, 2 and 5, for example "at least 100/s"; it is left as it is until the rate is far from it.
 	Rate *string `json:"rate,omitempty"`
-	// since is when the storm was first reported here.
+	// since is when the storm was found, which is some seconds after its writes began.
 	Since *v1.Time `json:"since,omitempty"`
 	// remedy is the usual cure.
 	Remedy *string `json:"remedy,omitempty"`

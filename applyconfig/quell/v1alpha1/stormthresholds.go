@@ -7,7 +7,7 @@ package v1alpha1
 //
 // StormThresholds are what tells a storm from traffic in good order. A rollout, leases, events and heartbeats are never a storm.
 type StormThresholdsApplyConfiguration struct {
-	// writesPerMinute to one object from which needless writes are a storm. 60 by default.
+	// writesPerMinute to one object from which needless writes are a storm. 60 by default; that of kubectl quell storm is 0.8 per second.
 	WritesPerMinute *int32 `json:"writesPerMinute,omitempty"`
 	// managerWritesPerMinute of one field manager over all objects from which needless writes are a storm however they are spread.
 	// 20 times writesPerMinute by default.

@@ -9,7 +9,7 @@ package v1alpha1
 type StormWatchKindApplyConfiguration struct {
 	// group of the kind, for example apps; core is written as core, and * stands for every group.
 	Group *string `json:"group,omitempty"`
-	// kind, for example Deployment; * stands for every kind of the group.
+	// kind as manifests have it, for example Deployment; * stands for every kind of the group.
 	Kind *string `json:"kind,omitempty"`
 }
 

@@ -21,7 +21,7 @@ type StormWatchStatusApplyConfiguration struct {
 	Storms []StormApplyConfiguration `json:"storms,omitempty"`
 	// notWatched are resources that spec asks for and that are not seen, and why.
 	NotWatched []NotWatchedApplyConfiguration `json:"notWatched,omitempty"`
-	// conditions: Ready, StormDetected, and while true Reconciling and Stalled.
+	// conditions are Ready, StormDetected, and Reconciling and Stalled while they are True, or another field manager owns them too.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

@@ -1,6 +1,7 @@
 package auditlog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,8 +18,8 @@ const DefaultMaxLine = 64 << 20
 
 // Options of an Analysis; every zero value stands for its default.
 type Options struct {
-	// Storm are the thresholds for writes. Its Rate, MinSamples and MinDuration also hold for writes without effect and for
-	// rejected ones.
+	// Storm are the thresholds for writes, always with Retrospective. Rate, MinSamples and MinDuration also hold for writes without
+	// effect and for rejected ones.
 	Storm storm.Options
 	// ListRate per second from which one client's lists of one resource are a flood. Default 1.
 	ListRate float64
@@ -31,23 +32,12 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	setDefault(&o.Storm.Rate, 1)
-	setDefault(&o.Storm.MinSamples, 10)
-	setDefault(&o.Storm.MinDuration, 4*time.Second)
-	setDefault(&o.Storm.HalfLife, 10*time.Second)
-	setDefault(&o.ListRate, 1)
-	setDefault(&o.GetRate, 10)
-	setDefault(&o.MaxLine, DefaultMaxLine)
-	setDefault(&o.Counters, 4096)
+	o.ListRate = cmp.Or(o.ListRate, 1)
+	o.GetRate = cmp.Or(o.GetRate, 10)
+	o.MaxLine = cmp.Or(o.MaxLine, DefaultMaxLine)
+	o.Counters = cmp.Or(o.Counters, 4096)
 	o.Storm.Retrospective = true
 	return o
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 // Analysis collects what audit logs show. It is not safe for concurrent use.
@@ -88,8 +78,10 @@ const (
 // New makes an analysis.
 func New(options Options) *Analysis {
 	o := options.withDefaults()
+	detector := storm.New(o.Storm)
+	o.Storm = detector.Options()
 	return &Analysis{
-		options: o, detector: storm.New(o.Storm), tally: newTally(o), levels: map[string]int64{},
+		options: o, detector: detector, tally: newTally(o), levels: map[string]int64{},
 		objects: timeline.New[storm.Key](steps, keptLines), managers: timeline.New[fieldowners.Owner](steps, keptLines),
 	}
 }

@@ -31,6 +31,8 @@ type follow struct {
 	source *Source
 	cancel context.CancelFunc
 	pauses wait.Backoff
+	// opened is when the present watch was, zero without one.
+	opened time.Time
 
 	// guarded by Source.mutex:
 	state State
@@ -40,6 +42,9 @@ type follow struct {
 
 // pauses between tries: 1 s, growing to a minute, and up to half as much more at random.
 var pauses = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 16, Cap: time.Minute}
+
+// steady is how long a watch must last for the pauses to begin anew.
+const steady = time.Minute
 
 // listTimeout is how long one of the places for lists can be taken.
 const listTimeout = 30 * time.Second
@@ -58,6 +63,7 @@ func (f *follow) run(ctx context.Context) {
 			continue
 		}
 		err = f.watch(ctx, version)
+		f.broken()
 		if ctx.Err() == nil {
 			f.gap()
 			f.retry(ctx, err)
@@ -105,9 +111,12 @@ func (f *follow) watch(ctx context.Context, version string) error {
 
 var errEnded = errors.New("the watch ended")
 
-// WatchWithContext is for the RetryWatcher. It returns once a watch is open, once ctx is done, or once the version to go on from
-// turns out to be forgotten, which the watch that it returns then says.
+// WatchWithContext is for the RetryWatcher, which calls it once a second at most. It returns once a watch is open, once ctx is
+// done, or once the version to go on from turns out to be forgotten, which the watch that it returns then says.
 func (f *follow) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	if f.broken() {
+		f.pause(ctx, nil) // the next answer tells how the watch is
+	}
 	for {
 		w, err := f.client().Watch(ctx, o)
 		switch {
@@ -117,14 +126,28 @@ func (f *follow) WatchWithContext(ctx context.Context, o metav1.ListOptions) (wa
 			}
 			return watch.NewEmptyWatch(), nil
 		case err == nil:
+			f.opened = f.source.options.Clock.Now()
 			f.set(nil)
-			f.pauses = pauses
 			return w, nil
 		case isForgotten(err):
 			return goneWatch(err), nil
 		}
 		f.retry(ctx, fmt.Errorf("watch: %w", err))
 	}
+}
+
+// broken takes note that there is no watch any more. It reports whether there was one that did not last.
+func (f *follow) broken() bool {
+	opened := f.opened
+	f.opened = time.Time{}
+	if opened.IsZero() {
+		return false
+	}
+	if f.source.options.Clock.Since(opened) < steady {
+		return true
+	}
+	f.pauses = pauses
+	return false
 }
 
 func isForgotten(err error) bool { return apierrors.IsGone(err) || apierrors.IsResourceExpired(err) }
@@ -144,6 +167,11 @@ func (f *follow) retry(ctx context.Context, err error) {
 		return
 	}
 	f.set(err)
+	f.pause(ctx, err)
+}
+
+// pause waits until it is time to try again.
+func (f *follow) pause(ctx context.Context, err error) {
 	pause := f.pauses.Step()
 	if seconds, asked := apierrors.SuggestsClientDelay(err); asked {
 		pause = max(pause, time.Duration(seconds)*time.Second)

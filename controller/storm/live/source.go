@@ -133,6 +133,8 @@ func (s *Source) adjust(ctx context.Context, group *sync.WaitGroup) {
 				f := &follow{place: at, source: s, state: Starting, pauses: pauses}
 				followed, cancel := context.WithCancel(ctx)
 				f.cancel, s.follows[at] = cancel, f
+				// The resource can have been watched before, in another version or for a while.
+				s.detector.Interrupt(r.GroupResource(), namespace)
 				group.Go(func() { f.run(followed) })
 			}
 		}

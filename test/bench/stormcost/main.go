@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime"
 	"syscall"
 	"time"
 
@@ -21,10 +20,6 @@ type options struct {
 	rate             float64
 	workers, rounds  int
 }
-
-// The kernel ends the detector together with the thread that started it. This keeps main on the one thread that lives as long as
-// the process.
-func init() { runtime.LockOSThread() }
 
 func main() { os.Exit(command(os.Args[1:])) }
 

@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -376,6 +377,15 @@ func try(ctx context.Context, attempts []attempt) []attempt {
 	return attempts
 }
 
+// readable reads a spec as the operator does.
+func readable(spec map[string]any) error {
+	raw, err := json.Marshal(spec)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(raw, &quellv1alpha1.App{})
+}
+
 func hostileApp(namespace, name string, content map[string]any) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(content)}
 	u.SetGroupVersionKind(quellv1alpha1.SchemeGroupVersion.WithKind("App"))
@@ -428,13 +438,14 @@ var _ = Describe("Every field of App", func() {
 		}
 		var accepted []attempt
 		for _, a := range try(ctx, attempts) {
-			switch {
-			case a.err == nil:
-				accepted = append(accepted, a)
-			default:
+			if a.err != nil {
 				Expect(apierrors.IsInvalid(a.err)).To(BeTrue(), "%v", a)
 				Expect(a.names(a.err)).To(BeTrue(), "%v", a)
+				continue
 			}
+			accepted = append(accepted, a)
+			// One App that cannot be read would end the watch of all.
+			Expect(readable(a.spec)).To(Succeed(), "%v", a)
 		}
 		sample := sampleOf(accepted)
 		AddReportEntry("hostile values", map[string]int{"tried": len(attempts), "accepted": len(accepted), "run": len(sample)})

@@ -21,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/applyconfigurations"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	autoscalingv2ac "k8s.io/client-go/applyconfigurations/autoscaling/v2"
@@ -61,7 +60,7 @@ var builtins = []builtin{
 	{networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"), made[networkingv1.NetworkPolicy], drawPolicy, nil},
 	{corev1.SchemeGroupVersion.WithKind("ServiceAccount"), made[corev1.ServiceAccount], drawAccount, nil},
 	{corev1.SchemeGroupVersion.WithKind("ConfigMap"), made[corev1.ConfigMap], drawConfig, nil},
-	{gatewayv1.SchemeGroupVersion.WithKind("HTTPRoute"), made[gatewayv1.HTTPRoute], drawRoute, nil},
+	{schema.GroupVersion(gatewayv1.GroupVersion).WithKind("HTTPRoute"), made[gatewayv1.HTTPRoute], drawRoute, nil},
 }
 
 func made[T any, P interface {
@@ -362,7 +361,7 @@ func drawRoute(r *rand.Rand, name string) any {
 }
 
 func (b builtin) kind() *kind {
-	types := managedfields.TypeConverter(applyconfigurations.NewTypeConverter(scheme))
+	types := applyconfigurations.NewTypeConverter(scheme)
 	if b.gvk.Group == gatewayv1.GroupName {
 		types = gatewayapply.NewTypeConverter(scheme)
 	}

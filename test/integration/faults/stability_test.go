@@ -54,7 +54,7 @@ var spoils = []struct {
 	obstacle bool
 	do       func(context.Context, *quellv1alpha1.App, childKind) error
 }{
-	{"missing", false, func(ctx context.Context, a *quellv1alpha1.App, k childKind) error { return remove(ctx, a, k) }},
+	{"missing", false, remove},
 	{"wrong by an update", false, spoil},
 	{"stolen by a forced apply", false, steal},
 	{"managedFields stripped", false, strip},

@@ -167,7 +167,7 @@ func always(limit rate.Limit, f func(ctx context.Context, n int)) {
 }
 
 // kubectlApply changes something that is meant, as a person or a pipeline does.
-func kubectlApply(ctx context.Context, namespace string, n int) {
+func kubectlApply(_ context.Context, namespace string, n int) {
 	GinkgoHelper()
 	cmd := kubectlCommand("apply", "--server-side", "-n", namespace, "-f", "-")
 	cmd.Stdin = strings.NewReader(fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: release}, data: {version: "1.%d", mode: %s}}`, n, []string{"blue", "green"}[n%2]))

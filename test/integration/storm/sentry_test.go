@@ -140,10 +140,10 @@ func (s *sentry) named(kind storms.Storm, namespace string) (when time.Time, wro
 }
 
 // is reports whether object, verdict, managers and field are those to be found.
-func (v sighting) is(f storms.Found) bool {
+func (s sighting) is(f storms.Found) bool {
 	managers := slices.Sorted(slices.Values(f.Managers))
-	return v.verdict == f.Verdict && v.object.GroupResource == f.Resource && slices.Contains(f.Objects, v.object.Name) &&
-		v.managers == strings.Join(managers, ", ") && (f.Field == "" || slices.Contains(strings.Split(v.fields, ", "), f.Field))
+	return s.verdict == f.Verdict && s.object.GroupResource == f.Resource && slices.Contains(f.Objects, s.object.Name) &&
+		s.managers == strings.Join(managers, ", ") && (f.Field == "" || slices.Contains(strings.Split(s.fields, ", "), f.Field))
 }
 
 // managersOf are the writers by name. One who is unknown counts only when nobody writes more: in the second in which a user

@@ -121,7 +121,7 @@ func (o *operator) start() {
 	Expect(storms.SetupWithManager(mgr)).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())
 	o.cancel, o.ended = cancel, make(chan error, 1)
-	go func() { o.ended <- mgr.Start(ctx) }()
+	go func() { o.ended <- mgr.Start(ctx); close(o.ended) }()
 	Expect(mgr.GetCache().WaitForCacheSync(ctx)).To(BeTrue())
 }
 
@@ -134,7 +134,8 @@ func (o *operator) stop() {
 	for _, goroutine := range gleak.Goroutines() {
 		Expect(goroutine.Backtrace).NotTo(Or(ContainSubstring("quell/controller/storm/live."), ContainSubstring("quell/controller/stormwatch.")))
 	}
-	Eventually(gleak.Goroutines).ShouldNot(gleak.HaveLeaked(o.before, gleak.IgnoringInBacktrace("net/http."), gleak.IgnoringInBacktrace("stormwatch_test.")))
+	Eventually(gleak.Goroutines).ShouldNot(gleak.HaveLeaked(o.before,
+		gleak.IgnoringInBacktrace("net/http."), gleak.IgnoringInBacktrace("net/http2."), gleak.IgnoringInBacktrace("stormwatch_test.")))
 }
 
 func (o *operator) restart() {

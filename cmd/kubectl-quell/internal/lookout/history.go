@@ -16,10 +16,16 @@ type history struct {
 	storms map[storm.Key]*spell
 }
 
-// spell is the time for which an object storms. After the storm has ended it is as it was last seen.
+// calm is how long no storm must be seen on an object before its storm has ended: rates and verdicts near their thresholds go to
+// and fro.
+const calm = 10 * time.Second
+
+// spell is the time for which an object storms. It is as it was last seen.
 type spell struct {
-	finding      storm.Finding
-	found, ended time.Time
+	finding     storm.Finding
+	found, seen time.Time
+	// ended is when the storm was seen last, zero while it goes on or has not been missed for long.
+	ended time.Time
 }
 
 func (s *spell) isOver() bool { return !s.ended.IsZero() }
@@ -57,8 +63,8 @@ func (h *history) observe(findings []storm.Finding, now time.Time) []happening {
 		}
 	}
 	for key, s := range h.storms {
-		if !on[key] && !s.isOver() {
-			s.ended = now
+		if !on[key] && !s.isOver() && now.Sub(s.seen) >= calm {
+			s.ended = s.seen
 			news = append(news, happening{ends, *s, s.finding.Verdict})
 		}
 	}
@@ -77,7 +83,7 @@ func (h *history) next(f storm.Finding, now time.Time) (happening, bool) {
 	}
 	before := s.finding.Verdict
 	again := s.isOver()
-	s.finding, s.ended = f, time.Time{}
+	s.finding, s.seen, s.ended = f, now, time.Time{}
 	switch {
 	case !known || again:
 		return happening{begins, *s, before}, true

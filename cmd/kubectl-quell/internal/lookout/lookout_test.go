@@ -101,7 +101,7 @@ func golden(t *testing.T, name, got string) {
 func TestLiveTable(t *testing.T) {
 	source := many()
 	s := sessionOf(source)
-	s.step(at(5))
+	s.step(at(0))
 	source.report.Findings = slices.Delete(slices.Clone(source.report.Findings), 1, 2)
 	s.source = source
 	s.step(at(10))
@@ -144,7 +144,7 @@ func TestFinalTable(t *testing.T) {
 	s := sessionOf(many())
 	s.step(at(10))
 	s.source = fixed{watches: many().watches}
-	s.step(at(12))
+	s.step(at(20))
 	s.source = many()
 	s.step(at(30))
 	var out bytes.Buffer
@@ -173,21 +173,26 @@ func TestHistory(t *testing.T) {
 	var told []string
 	for i, findings := range [][]storm.Finding{
 		{finding("a", storm.ValuesNotSeen, 9, true), finding("b", storm.RealChanges, 5, false)},
-		{finding("a", storm.TimestampChurn, 9, true)}, {finding("a", storm.TimestampChurn, 8, true)},
-		{finding("a", storm.TimestampChurn, 0.5, false), finding("b", storm.Fight, 4, true)}, {}, {finding("a", storm.Flapping, 3, true)},
+		{finding("a", storm.TimestampChurn, 9, true)},
+		{finding("a", storm.TimestampChurn, 0.79, false), finding("b", storm.Fight, 4, true)}, // for a moment
+		{finding("a", storm.TimestampChurn, 8, true), finding("b", storm.Fight, 4, true)},
+		{finding("a", storm.TimestampChurn, 0.5, false)}, {finding("b", storm.Fight, 4, true)}, {finding("a", storm.Flapping, 3, true)},
 	} {
-		for _, n := range h.observe(findings, at(i)) {
-			told = append(told, fmt.Sprintf("%d %s", i, n.line()))
+		for _, n := range h.observe(findings, at(5*i)) {
+			told = append(told, fmt.Sprintf("%d %s", 5*i, n.line()))
 		}
+	}
+	for _, n := range h.observe(nil, at(35)) {
+		told = append(told, fmt.Sprintf("%d %s", 35, n.line()))
 	}
 	const doing = " writes/s by widget-operator (Update/status) to .status.at"
 	want := []string{
 		"0 storm: widgets.example.com/team-a/a: ValuesNotSeen; 9" + doing,
-		"1 the storm of widgets.example.com/team-a/a has another verdict: TimestampChurn, was ValuesNotSeen; 9" + doing,
-		"3 the storm of widgets.example.com/team-a/a has ended after 3s: TimestampChurn",
-		"3 storm: widgets.example.com/team-a/b: Fight; 4" + doing,
-		"4 the storm of widgets.example.com/team-a/b has ended after 1s: Fight",
-		"5 storm: widgets.example.com/team-a/a: Flapping; 3" + doing,
+		"5 the storm of widgets.example.com/team-a/a has another verdict: TimestampChurn, was ValuesNotSeen; 9" + doing,
+		"10 storm: widgets.example.com/team-a/b: Fight; 4" + doing,
+		"25 the storm of widgets.example.com/team-a/a has ended after 15s: TimestampChurn",
+		"30 storm: widgets.example.com/team-a/a: Flapping; 3" + doing,
+		"35 the storm of widgets.example.com/team-a/b has ended after 15s: Fight",
 	}
 	if !slices.Equal(told, want) {
 		t.Errorf("%s", strings.Join(told, "\n"))

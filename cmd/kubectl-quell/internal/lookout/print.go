@@ -9,6 +9,7 @@ import (
 
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/show"
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/storms"
+	"github.com/hduolab/quell/controller/storm/live"
 )
 
 // stormRate is the first column of storms, rate that of other objects.
@@ -69,7 +70,7 @@ func (r Report) heading() string {
 func (r Report) watched() string {
 	watched := 0
 	for _, w := range r.Resources {
-		if w.State == "Watching" {
+		if w.State == live.Watching {
 			watched++
 		}
 	}

@@ -2,8 +2,6 @@ package lookout
 
 import (
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -57,7 +55,7 @@ func (v view) render(s size, palette show.Palette) []string {
 		shown = max(0, shown-1)
 		more = len(rows) - shown
 	}
-	lines = append(lines, layout(append([]row{{cells: v.columns()}}, rows[:shown]...), s.width, palette)...)
+	lines = append(lines, layout(append([]row{{cells: storms.Headings(v.isWide, rate)}}, rows[:shown]...), s.width, palette)...)
 	if more > 0 {
 		lines = append(lines, palette.Dim(cut(fmt.Sprintf("and %d more", more), s.width)))
 	}
@@ -67,14 +65,6 @@ func (v view) render(s size, palette show.Palette) []string {
 func (v view) heading() string {
 	return fmt.Sprintf("since %s (%s): %s; %s writes/s over all", v.from.Format(time.TimeOnly), lasted(v.from, v.to), v.coverage.words(),
 		storms.Number(storms.Rounded(v.rate)))
-}
-
-func (v view) columns() []string {
-	columns := []string{"RATE", "OBJECT", "MANAGER", "FIELDS", "VERDICT"}
-	if v.isWide {
-		columns = slices.Insert(columns, 4, "WRITES", "SAMPLES", "CONFIDENCE")
-	}
-	return columns
 }
 
 func (v view) rows() []row {
@@ -93,10 +83,7 @@ func (v view) rows() []row {
 }
 
 func (v view) cells(s storms.Storm, first storms.Column) []string {
-	cells := []string{first.Value(s), s.Object.Words(), storms.Short(s.Managers()), storms.Short(s.Paths()), string(s.Verdict)}
-	if v.isWide {
-		cells = slices.Insert(cells, 4, strconv.FormatInt(s.Writes, 10), strconv.Itoa(s.Samples), storms.Number(s.Confidence))
-	}
+	cells := storms.Cells(s, v.isWide, first)
 	for i := range cells {
 		cells[i] = show.Escape(cells[i])
 	}

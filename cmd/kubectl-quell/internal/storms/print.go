@@ -63,19 +63,29 @@ func group(found []Storm) [][]Storm {
 
 // Table writes storms in a line each.
 func Table(out io.Writer, isWide bool, first Column, found []Storm) error {
-	heading := []string{first.Heading, "OBJECT", "MANAGER", "FIELDS", "VERDICT"}
-	if isWide {
-		heading = slices.Insert(heading, 4, "WRITES", "SAMPLES", "CONFIDENCE")
-	}
 	var rows [][]string
 	for _, s := range found {
-		row := []string{first.Value(s), s.Object.Words(), Short(s.Managers()), Short(s.Paths()), string(s.Verdict)}
-		if isWide {
-			row = slices.Insert(row, 4, strconv.FormatInt(s.Writes, 10), strconv.Itoa(s.Samples), Number(s.Confidence))
-		}
-		rows = append(rows, row)
+		rows = append(rows, Cells(s, isWide, first))
 	}
-	return show.Table(out, heading, rows)
+	return show.Table(out, Headings(isWide, first), rows)
+}
+
+// Headings of the cells of a storm.
+func Headings(isWide bool, first Column) []string {
+	headings := []string{first.Heading, "OBJECT", "MANAGER", "FIELDS", "VERDICT"}
+	if isWide {
+		headings = slices.Insert(headings, 4, "WRITES", "SAMPLES", "CONFIDENCE")
+	}
+	return headings
+}
+
+// Cells of a storm in a table, with the verdict at the end. They are not escaped.
+func Cells(s Storm, isWide bool, first Column) []string {
+	cells := []string{first.Value(s), s.Object.Words(), Short(s.Managers()), Short(s.Paths()), string(s.Verdict)}
+	if isWide {
+		cells = slices.Insert(cells, 4, strconv.FormatInt(s.Writes, 10), strconv.Itoa(s.Samples), Number(s.Confidence))
+	}
+	return cells
 }
 
 // Short is what a cell has room for; the report has all.
