@@ -259,8 +259,30 @@ func (d *Detector) findings() []Finding {
 			found = append(found, f)
 		}
 	}
+	retract(found)
 	slices.SortFunc(found, d.compare)
 	return found
+}
+
+// retract takes back that many objects which change a few times each are a rollout, where their writer storms others of the resource.
+func retract(found []Finding) {
+	type side struct {
+		schema.GroupResource
+		fieldowners.Owner
+	}
+	storming := map[side]bool{}
+	for _, f := range found {
+		if f.IsStorm && f.Verdict.isNeedless() && len(f.Writers) > 0 && f.Writers[0].Owner != unknown {
+			storming[side{f.Object.GroupResource, f.Writers[0].Owner}] = true
+		}
+	}
+	for i := range found {
+		f := &found[i]
+		if f.Verdict == Rollout && len(f.Writers) > 0 && storming[side{f.Object.GroupResource, f.Writers[0].Owner}] {
+			f.Verdict, f.Remedy = ValuesNotSeen, ValuesNotSeen.Remedy()
+			f.Evidence = []string{"its writer storms other objects of this resource; which of its values change was not looked at"}
+		}
+	}
 }
 
 func (d *Detector) compare(a, b Finding) int {

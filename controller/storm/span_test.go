@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/hduolab/quell/controller/storm"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // pen writes to objects, of which each write has a version of its own.
@@ -166,5 +168,38 @@ func TestFightsAmongOtherWrites(t *testing.T) {
 		if slices.Sort(first); !slices.Equal(first, []string{"op0", "op1"}) || !strings.HasPrefix(f.Evidence[0], ".spec.replicas") {
 			t.Errorf("%s: writers %v, evidence %q", name, f.Writers, f.Evidence)
 		}
+	}
+}
+
+// Many objects that one writer stamps are no rollout, however few of them were looked at.
+func TestARolloutIsNotTheRestOfAStorm(t *testing.T) {
+	d := storm.New(storm.Options{WriterRate: 5})
+	now := start
+	for i := range 400 {
+		name := fmt.Sprint("w", i%20)
+		now = now.Add(50 * time.Millisecond)
+		when := metav1.NewTime(now.Truncate(time.Second))
+		c := storm.Change{Key: storm.Key{GroupResource: deployments, Namespace: "n", Name: name}, Time: now, UID: types.UID(name), ResourceVersion: fmt.Sprint(i + 1), Generation: 1}
+		fields := &metav1.FieldsV1{}
+		fields.SetRawString(`{"f:status":{"f:at":{}}}`)
+		c.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "op", Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status", APIVersion: "e/v1", FieldsV1: fields, Time: &when}}
+		if i%20 < 4 { // of the others only metadata are seen
+			c.Object = map[string]any{"status": map[string]any{"at": now.Format(time.RFC3339Nano)}}
+		}
+		d.Observe(c)
+	}
+	storms, unseen := 0, 0
+	for _, f := range d.Report(now).Findings {
+		switch {
+		case f.IsStorm && f.Verdict == storm.TimestampChurn:
+			storms++
+		case f.Verdict == storm.ValuesNotSeen && strings.Contains(f.Evidence[0], "storms other objects"):
+			unseen++
+		default:
+			t.Errorf("%s: %s, storm: %v", f.Object, f.Verdict, f.IsStorm)
+		}
+	}
+	if storms != 4 || unseen != 16 {
+		t.Errorf("%d storms, and %d objects whose values were not seen", storms, unseen)
 	}
 }

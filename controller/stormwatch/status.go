@@ -157,7 +157,11 @@ func detection(status *quellv1alpha1.StormWatchStatus) metav1.Condition {
 func stormWords(s *quellv1alpha1.Storm) string {
 	words := fmt.Sprintf("%s on %s", s.Verdict, objectOf(s))
 	if len(s.Managers) > 0 {
-		words += fmt.Sprintf(" by %q", s.Managers[0])
+		names := make([]string, len(s.Managers))
+		for i, manager := range s.Managers {
+			names[i] = fmt.Sprintf("%q", manager)
+		}
+		words += " by " + strings.Join(names, " and ")
 	}
 	if len(s.Fields) > 0 {
 		words += ", field " + s.Fields[0]

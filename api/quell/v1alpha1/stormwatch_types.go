@@ -239,6 +239,8 @@ type NotWatched struct {
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Watched",type=integer,JSONPath=`.status.watched`
 // +kubebuilder:printcolumn:name="Storms",type=integer,JSONPath=`.status.stormCount`
+// +kubebuilder:printcolumn:name="Resource",type=string,JSONPath=`.status.storms[0].resource`
+// +kubebuilder:printcolumn:name="Namespace",type=string,JSONPath=`.status.storms[0].namespace`
 // +kubebuilder:printcolumn:name="Worst",type=string,JSONPath=`.status.storms[0].name`
 // +kubebuilder:printcolumn:name="Verdict",type=string,JSONPath=`.status.storms[0].verdict`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`

@@ -18,6 +18,7 @@ import (
 	"github.com/hduolab/quell/controller/fieldowners"
 	"github.com/hduolab/quell/controller/storm"
 	"github.com/hduolab/quell/controller/storm/live"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
@@ -154,6 +155,34 @@ func TestFinalTable(t *testing.T) {
 	golden(t, "final.txt", out.String())
 	out.Reset()
 	if err := sessionOf(fixed{}).report().print(&out, show.Palette(false), false); err != nil || !strings.Contains(out.String(), "no write storm found") {
+		t.Errorf("%v: %s", err, out.String())
+	}
+}
+
+// That nothing was found says little when little was looked at.
+func TestReservations(t *testing.T) {
+	r := Report{From: metav1.NewTime(at(0)), To: metav1.NewTime(at(4)), Writes: 80, Namespaces: []string{"default"}, Resources: []Resource{
+		{Resource: "widgets", State: live.Watching}, {Resource: "gadgets", State: live.Forbidden}, {Resource: "parts", State: live.Forbidden},
+	}}
+	for i := range 9 {
+		r.Unseen = append(r.Unseen, fmt.Sprint("resource ", i))
+	}
+	var out bytes.Buffer
+	if err := r.print(&out, show.Palette(false), false); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"no write storm found\n  80 writes were seen, too short a time for a verdict: watch for 10s or longer\n  in the namespace default; -A looks in all\n" +
+			"  in the 1 of 3 resources that could be watched\n",
+		"  resource 4\n  and 4 more, see -o wide\n",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is missing in\n%s", want, out.String())
+		}
+	}
+	out.Reset()
+	r = Report{From: metav1.NewTime(at(0)), To: metav1.NewTime(at(30)), Writes: 80, Resources: r.Resources[:1]}
+	if err := r.print(&out, show.Palette(false), false); err != nil || !strings.HasSuffix(out.String(), "no write storm found\n") {
 		t.Errorf("%v: %s", err, out.String())
 	}
 }

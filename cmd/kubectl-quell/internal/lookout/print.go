@@ -40,13 +40,51 @@ func (r Report) print(out io.Writer, palette show.Palette, isWide bool) error {
 			return err
 		}
 	}
-	for i, line := range r.Unseen {
-		if i == 0 {
-			fmt.Fprintln(out, "\nnot seen:")
+	if len(r.Storms) == 0 {
+		for _, line := range r.reservations() {
+			fmt.Fprintln(out, "  "+show.Escape(line))
 		}
+	}
+	r.printUnseen(out, isWide)
+	return nil
+}
+
+// tellingTime is for how long a storm has to be watched for a verdict.
+const tellingTime = 10 * time.Second
+
+// reservations say what it does not mean that no storm was found.
+func (r Report) reservations() []string {
+	var told []string
+	if length := r.To.Sub(r.From.Time); length < tellingTime && r.Writes > 0 {
+		told = append(told, fmt.Sprintf("%s were seen, too short a time for a verdict: watch for %s or longer", show.Count(int(r.Writes), "write"), tellingTime))
+	}
+	if len(r.Namespaces) > 0 {
+		told = append(told, "in the namespace "+strings.Join(r.Namespaces, ", ")+"; -A looks in all")
+	}
+	if watched := r.watching(); watched < len(r.Resources) {
+		told = append(told, fmt.Sprintf("in the %d of %s that could be watched", watched, show.Count(len(r.Resources), "resource")))
+	}
+	return told
+}
+
+// shownUnseen is how many lines of what was not seen there is room for; -o wide and the report have all.
+const shownUnseen = 5
+
+func (r Report) printUnseen(out io.Writer, isWide bool) {
+	if len(r.Unseen) == 0 {
+		return
+	}
+	shown := len(r.Unseen)
+	if !isWide && shown > shownUnseen+1 {
+		shown = shownUnseen
+	}
+	fmt.Fprintln(out, "\nnot seen:")
+	for _, line := range r.Unseen[:shown] {
 		fmt.Fprintln(out, "  "+show.Escape(line))
 	}
-	return nil
+	if more := len(r.Unseen) - shown; more > 0 {
+		fmt.Fprintf(out, "  and %d more, see -o wide\n", more)
+	}
 }
 
 func (r Report) printOthers(out io.Writer, palette show.Palette) error {
@@ -68,11 +106,15 @@ func (r Report) heading() string {
 
 // watched says how many resources were watched to the end.
 func (r Report) watched() string {
+	return fmt.Sprintf("%d of %s watched", r.watching(), show.Count(len(r.Resources), "resource"))
+}
+
+func (r Report) watching() int {
 	watched := 0
 	for _, w := range r.Resources {
 		if w.State == live.Watching {
 			watched++
 		}
 	}
-	return fmt.Sprintf("%d of %s watched", watched, show.Count(len(r.Resources), "resource"))
+	return watched
 }
