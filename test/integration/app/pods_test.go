@@ -355,7 +355,9 @@ var _ = Describe("The Pods of an App", func() {
 			applyFoundation(ctx, a)
 		})
 		converge(ctx, a)
-		Expect(deployment(ctx, Default, a).Spec.Strategy).To(Equal(*a.Spec.Strategy))
+		// First the operator becomes the owner of what is there, only then can it be replaced.
+		Eventually(ctx, func() appsv1.DeploymentStrategy { return deployment(ctx, Default, a).Spec.Strategy }).Should(Equal(*a.Spec.Strategy))
+		converge(ctx, a)
 		expectNoWrite(ctx, ns, a)
 		Expect(replicaSets(ctx, ns)).To(HaveLen(1))
 	})
