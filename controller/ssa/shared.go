@@ -12,19 +12,11 @@ import (
 // that type in status.conditions: a person wrote to it, or managedFields were wiped and the API server books it on
 // "before-first-apply". Such a condition stays as it is when the applier leaves it out, and has to be denied in words.
 func IsSharedCondition(object metav1.Object, fieldManager, condition string) bool {
-	path := fieldpath.MakePathOrDie("status", "conditions", fieldpath.KeyByFields("type", condition))
+	path := []fieldpath.Path{fieldpath.MakePathOrDie("status", "conditions", fieldpath.KeyByFields("type", condition))}
 	return slices.ContainsFunc(fieldowners.Parse(object.GetManagedFields()), func(e fieldowners.Entry) bool {
 		if e.Manager == fieldManager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == "status" {
 			return false
 		}
-		return e.Fields.Has(path) || !under(e.Fields, path).Empty()
+		return !fieldowners.Below(e.Fields, path).Empty()
 	})
-}
-
-// under are the paths of a set below one path.
-func under(set *fieldpath.Set, path fieldpath.Path) *fieldpath.Set {
-	for _, element := range path {
-		set = set.WithPrefix(element)
-	}
-	return set
 }
