@@ -46,7 +46,9 @@ test-unit: ## run the tests that need no API server
 .PHONY: test-integration
 test-integration: ## run the suites against a real API server (its first build takes about ten minutes)
 	go run ./test/localcluster/cmd/localcluster build
-	go test -count 1 -p 4 -timeout 60m ./test/...
+	go run github.com/onsi/ginkgo/v2/ginkgo -procs 3 -timeout 60m -succinct ./test/integration/app & app=$$!; \
+	go test -count 1 -p 3 -timeout 60m $$(go list ./test/... | grep -v /integration/app$$) & others=$$!; \
+	ok=0; wait $$app || ok=1; wait $$others || ok=1; exit $$ok
 
 .PHONY: test-race
 RACE ?= ./controller/... ./test/quiescence ./test/integration/...

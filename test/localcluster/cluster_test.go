@@ -72,6 +72,7 @@ func TestFullCluster(t *testing.T) {
 	c := startCluster(t, Options{ControllerManagerArgs: []string{"--controllers=*,token-cleaner-controller"}})
 	t.Run("the controller manager has the flags it was given", func(t *testing.T) { expiredTokenIsCleaned(t, c) })
 	t.Run("a Deployment becomes available", func(t *testing.T) { deploymentBecomesAvailable(t, c) })
+	t.Run("a definition is waited for", func(t *testing.T) { definitionIsEstablished(t, c) })
 	t.Run("requests are counted exactly", func(t *testing.T) { requestsAreCounted(t, c) })
 	t.Run("large answers are counted exactly", func(t *testing.T) { largeAnswersAreCounted(t, c) })
 	t.Run("a watch counts once", func(t *testing.T) { watchCountsOnce(t, c) })
@@ -83,6 +84,22 @@ func TestFullCluster(t *testing.T) {
 	t.Run("controllers work after all that", func(t *testing.T) { deploymentBecomesAvailable(t, c) })
 	t.Run("a crash is reported", func(t *testing.T) { crashIsReported(t, c) })
 	t.Run("stop leaves nothing", func(t *testing.T) { stopLeavesNothing(t, c) })
+}
+
+func definitionIsEstablished(t *testing.T, c *Cluster) {
+	g := NewWithT(t)
+	const name = "apps.quell.dev"
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	g.Expect(WaitEstablished(ctx, c.Config(), name)).To(MatchError(And(ContainSubstring(name), ContainSubstring("not found"))))
+
+	out, err := exec.CommandContext(t.Context(), c.Kubectl(), "--kubeconfig="+c.Kubeconfig(), "apply", "-f", "../../config/crd/quell.dev_apps.yaml").CombinedOutput()
+	g.Expect(err).NotTo(HaveOccurred(), string(out))
+	g.Expect(WaitEstablished(t.Context(), c.Config(), name)).To(Succeed())
+	crd := clientFor(t, c.Config()).Discovery().RESTClient().Get().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", name)
+	raw, err := crd.DoRaw(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(raw)).To(ContainSubstring("InitialNamesAccepted"))
 }
 
 func deploymentBecomesAvailable(t *testing.T, c *Cluster) {

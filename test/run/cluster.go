@@ -142,7 +142,7 @@ func (s *session) install(ctx context.Context) error {
 	if err := s.run(ctx, apply...); err != nil {
 		return err
 	}
-	return s.run(ctx, "wait", "--for=condition=Established", "--timeout=1m", "crd/apps.quell.dev")
+	return localcluster.WaitEstablished(ctx, s.cluster.config, "apps.quell.dev", "stormwatches.quell.dev")
 }
 
 // standAlone refuses to start beside an operator that leads already: ours would wait, and that one do the work.

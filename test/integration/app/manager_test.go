@@ -73,7 +73,7 @@ var _ = Describe("The manager program", Ordered, func() {
 		path := filepath.Join(GinkgoT().TempDir(), "crd.yaml")
 		Expect(os.WriteFile(path, raw, 0o600)).To(Succeed())
 		kubectlAs(own.Kubeconfig(), "apply", "-f", path)
-		kubectlAs(own.Kubeconfig(), "wait", "--for=condition=Established", "crd/apps.quell.dev")
+		Expect(localcluster.WaitEstablished(ctx, own.Config(), "apps.quell.dev")).To(Succeed())
 
 		Eventually(ctx, func(g Gomega) {
 			result := run(program, "--kubeconfig="+kubeconfig)
@@ -84,7 +84,7 @@ var _ = Describe("The manager program", Ordered, func() {
 
 	It("works under its ServiceAccount, is probed, guards its metrics, and ends with SIGTERM", func(ctx SpecContext) {
 		kubectlAs(own.Kubeconfig(), "apply", "-f", filepath.Join(configDir, "crd"))
-		kubectlAs(own.Kubeconfig(), "wait", "--for=condition=Established", "crd/apps.quell.dev", "crd/stormwatches.quell.dev")
+		Expect(localcluster.WaitEstablished(ctx, own.Config(), "apps.quell.dev", "stormwatches.quell.dev")).To(Succeed())
 		Eventually(ctx, func() error { return kubectlCommand(own.Kubeconfig(), "get", "stormwatches").Run() }).Should(Succeed())
 		Eventually(ctx, func() error { return clientAs(own.Config(), "test").Create(ctx, newApp("default", "shop")) }).Should(Succeed())
 		probes, metrics := freeAddress(), freeAddress()

@@ -26,7 +26,7 @@ import (
 
 var _ = Describe("The number of Pods", func() {
 	It("goes over to the App's autoscaler, is left alone, and comes back", func(ctx SpecContext) {
-		serveMetrics()
+		serveMetrics(ctx)
 		ns := newNamespace(ctx)
 		pods := countPods(ctx, ns)
 		a := createReady(ctx, newApp(ns, "shop", replicas(2), milliCPU(100)))
@@ -286,10 +286,10 @@ func eventuallyNoAutoscaler(ctx context.Context, a *quellv1alpha1.App) {
 }
 
 // serveMetrics makes the API server serve what use writes as the measurements of a metrics server.
-func serveMetrics() {
+func serveMetrics(ctx context.Context) {
 	GinkgoHelper()
 	kubectl("apply", "-f", filepath.Join("testdata", "podmetrics.yaml"))
-	kubectl("wait", "--for=condition=Established", "crd/pods.metrics.k8s.io")
+	Expect(localcluster.WaitEstablished(ctx, cluster.Config(), "pods.metrics.k8s.io")).To(Succeed())
 }
 
 // use lets an App use so much CPU, in thousandths, spread over its Pods.

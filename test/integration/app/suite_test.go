@@ -12,6 +12,7 @@ import (
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
 	. "github.com/onsi/gomega"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -74,10 +75,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	admin = clientAs(cluster.Config(), "admin")
 
 	kubectl("apply", "-f", filepath.Join(configDir, "crd"))
-	// kubectl fails while the definition has no conditions at all.
-	Eventually(ctx, func() error {
-		return kubectlCommand(cluster.Kubeconfig(), "wait", "--for=condition=Established", "crd/apps.quell.dev").Run()
-	}).Should(Succeed())
+	Expect(localcluster.WaitEstablished(ctx, cluster.Config(), "apps.quell.dev")).To(Succeed())
 	kubectl("apply", "-f", filepath.Join(configDir, "manager", "namespace.yaml"))
 	kubectl("apply", "-f", filepath.Join(configDir, "rbac"))
 	manager = newOperator(ctx)
@@ -85,18 +83,35 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(manager.stop)
 })
 
-// The operator must have used every right that it was given; one that no test needs is one too many.
+// unusedRights names the report entry in which each of the suite's processes tells what its operator had no use for.
+const unusedRights = "unused rights"
+
+// The operators must have used every right between them; one that no test needs is one too many.
 var _ = ReportAfterSuite("every right is used", func(report Report) {
 	suite := report.SuiteConfig
 	partial := len(suite.FocusStrings)+len(suite.SkipStrings)+len(suite.FocusFiles)+len(suite.SkipFiles) > 0 || suite.LabelFilter != ""
 	if partial || !report.SuiteSucceeded {
 		return
 	}
-	Expect(unseen).To(ContainElements(unusedRights), "rights of config/rbac/role.yaml that no request needed")
+	unusedBy := map[string]int{}
+	processes := 0
+	for _, spec := range report.SpecReports.WithLeafNodeType(types.NodeTypeAfterSuite) {
+		for _, entry := range spec.ReportEntries {
+			if entry.Name == unusedRights {
+				processes++
+				for right := range strings.Lines(entry.StringRepresentation()) {
+					unusedBy[strings.TrimSpace(right)]++
+				}
+			}
+		}
+	}
+	Expect(processes).To(Equal(suite.ParallelTotal))
+	for right, n := range unusedBy {
+		if n == processes {
+			Expect(unseen).To(ContainElement(right), "a right of config/rbac/role.yaml that no request needed")
+		}
+	}
 })
-
-// unusedRights is found by AfterSuite, while the cluster and its audit log are still there.
-var unusedRights []string
 
 var _ = AfterSuite(func(ctx SpecContext) {
 	if cluster == nil {
@@ -104,7 +119,7 @@ var _ = AfterSuite(func(ctx SpecContext) {
 	}
 	var role rbacv1.ClusterRole
 	Expect(admin.Get(ctx, client.ObjectKey{Name: "quell-manager"}, &role)).To(Succeed())
-	unusedRights = unused(role.Rules, manager.requests(0))
+	AddReportEntry(unusedRights, strings.Join(unused(role.Rules, manager.requests(0)), "\n"), ReportEntryVisibilityNever)
 
 	// Whatever the specs left behind, the operator has nothing more to write about it.
 	Expect(quiescence.Check(ctx, cluster.Config(), quiescence.Options{

@@ -77,11 +77,7 @@ func install(ctx context.Context, crds ...*apiextensionsv1.CustomResourceDefinit
 		Expect(admin.Create(ctx, crd)).To(Succeed(), "%s", encoded(crd.Spec))
 	}
 	for _, crd := range crds {
-		Eventually(func(g Gomega) {
-			g.Expect(admin.Get(ctx, client.ObjectKeyFromObject(crd), crd)).To(Succeed())
-			g.Expect(crd.Status.Conditions).To(ContainElement(And(
-				HaveField("Type", apiextensionsv1.Established), HaveField("Status", apiextensionsv1.ConditionTrue))))
-		}).WithContext(ctx).Should(Succeed())
+		Expect(localcluster.WaitEstablished(ctx, cluster.Config(), crd.Name)).To(Succeed())
 	}
 }
 

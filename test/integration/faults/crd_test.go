@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
+	"github.com/hduolab/quell/test/localcluster"
 )
 
 var _ = Describe("The CustomResourceDefinition", Serial, Ordered, func() {
@@ -61,13 +62,13 @@ var _ = Describe("The CustomResourceDefinition", Serial, Ordered, func() {
 		o.forget()
 		DeferCleanup(func(ctx SpecContext) {
 			kubectl("apply", "--server-side", "-f", crdFile)
-			awaitCRDs(ctx, "apps.quell.dev")
+			Expect(localcluster.WaitEstablished(ctx, cluster.Config(), "apps.quell.dev")).To(Succeed())
 		})
 		kubectl("delete", "--wait", "-f", crdFile)
 		// The App went with its definition. Its children may stay until that is back: without it the garbage collector cannot ask.
 		loop, refused := o.count(ofLoop), o.count(func(c call) bool { return c.ofCache() && c.code == 404 })
 		kubectl("apply", "--server-side", "-f", crdFile)
-		awaitCRDs(ctx, "apps.quell.dev")
+		Expect(localcluster.WaitEstablished(ctx, cluster.Config(), "apps.quell.dev")).To(Succeed())
 		again := newApp(ns, "shop", withAccount)
 		Eventually(ctx, func() error {
 			if err := admin.Create(ctx, again); err != nil && !apierrors.IsAlreadyExists(err) {

@@ -124,17 +124,7 @@ func installCRDs(ctx context.Context) {
 	dir, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api").Output()
 	Expect(err).NotTo(HaveOccurred())
 	kubectl("apply", "--server-side", "-f", filepath.Join(strings.TrimSpace(string(dir)), "config", "crd", "standard", "gateway.networking.k8s.io_httproutes.yaml"))
-	awaitCRDs(ctx, "apps.quell.dev", "httproutes.gateway.networking.k8s.io")
-}
-
-func awaitCRDs(ctx context.Context, names ...string) {
-	GinkgoHelper()
-	for _, name := range names {
-		// kubectl fails while the definition has no conditions at all.
-		Eventually(ctx, func() error {
-			return kubectlCommand("wait", "--for=condition=Established", "crd/"+name).Run()
-		}).Should(Succeed())
-	}
+	Expect(localcluster.WaitEstablished(ctx, cluster.Config(), "apps.quell.dev", "httproutes.gateway.networking.k8s.io")).To(Succeed())
 }
 
 // clientAs is a client of the administrator under a field manager's name.

@@ -51,7 +51,7 @@ var _ = It("runs every example of the documentation", func(ctx SpecContext) {
 	script := fmt.Sprintf("cp '%s' audit.log && gzip -k audit.log", cluster.AuditLog())
 	Expect(in(script).code).To(BeZero())
 	kubectl(ctx, "apply", "-f", file(definition("App", "apps", "quell.dev", "v1alpha1")+"---\n"+definition("Widget", "widgets", "example.com", "v1beta1")))
-	kubectl(ctx, "wait", "--for=condition=Established", "crd/apps.quell.dev", "crd/widgets.example.com", "--timeout=60s")
+	Expect(localcluster.WaitEstablished(ctx, cluster.Config(), "apps.quell.dev", "widgets.example.com")).To(Succeed())
 	lines := examples()
 	Expect(len(lines)).To(BeNumerically(">", 20))
 	for _, line := range lines {

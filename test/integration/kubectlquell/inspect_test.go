@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hduolab/quell/controller/fieldowners"
+	"github.com/hduolab/quell/test/localcluster"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -186,7 +187,7 @@ var _ = Describe("notes of managers and what mends them", func() {
 		ns := namespace(ctx)
 		crd := strings.ReplaceAll(strings.ReplaceAll(text("gadgets.yaml"), "gadget", "relic"), "Gadget", "Relic")
 		kubectl(ctx, "create", "-f", file(crd))
-		kubectl(ctx, "wait", "--for=condition=Established", "crd/relics.test.quell.dev", "--timeout=60s")
+		Expect(localcluster.WaitEstablished(ctx, cluster.Config(), "relics.test.quell.dev")).To(Succeed())
 		const now = `{apiVersion: test.quell.dev/v1, kind: Relic, metadata: {name: r}, spec: {number: 1}}`
 		Eventually(func() error {
 			_, err := apply(ctx, "old-tool", ns, `{apiVersion: test.quell.dev/v1beta1, kind: Relic, metadata: {name: r}, spec: {text: x}}`, true)

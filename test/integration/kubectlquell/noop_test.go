@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/hduolab/quell/test/localcluster"
 )
 
 type verdict struct {
@@ -247,7 +249,7 @@ var _ = Describe("noop", func() {
 		ns := namespace(ctx)
 		kubectl(ctx, "create", "-f", file(strings.NewReplacer("gadget", "trinket", "Gadget", "Trinket").Replace(text("gadgets.yaml"))))
 		DeferCleanup(func(ctx context.Context) { kubectl(ctx, "delete", "crd", "trinkets.test.quell.dev") })
-		kubectl(ctx, "wait", "--for=condition=Established", "crd/trinkets.test.quell.dev", "--timeout=60s")
+		Expect(localcluster.WaitEstablished(ctx, cluster.Config(), "trinkets.test.quell.dev")).To(Succeed())
 		const manifest = `{apiVersion: test.quell.dev/v1, kind: Trinket, metadata: {name: t}, spec: {text: x}}`
 		Eventually(func() error { _, err := apply(ctx, "op", ns, manifest, true); return err }).Should(Succeed())
 		version := func() string { return mustApply(ctx, "op", ns, manifest).GetResourceVersion() }

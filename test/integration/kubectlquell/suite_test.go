@@ -63,7 +63,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	admin, err = client.New(cfg, client.Options{Scheme: runtime.NewScheme()})
 	Expect(err).NotTo(HaveOccurred())
 	kubectl(ctx, "create", "-f", asset("gadgets.yaml"))
-	kubectl(ctx, "wait", "--for=condition=Established", "crd/gadgets.test.quell.dev", "--timeout=60s")
+	Expect(localcluster.WaitEstablished(ctx, cluster.Config(), "gadgets.test.quell.dev")).To(Succeed())
 	Eventually(func() error { // an established definition may not be served yet
 		_, err := apply(ctx, "first", "default", gadget(`spec: {}`), true)
 		return err

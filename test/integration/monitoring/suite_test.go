@@ -54,7 +54,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	admin, err = client.New(cluster.Config(), client.Options{Scheme: runtime.NewScheme()})
 	Expect(err).NotTo(HaveOccurred())
 	kubectl(ctx, "apply", "-f", filepath.Join(configDir, "crd"))
-	kubectl(ctx, "wait", "--for=create", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+	Expect(localcluster.WaitEstablished(ctx, cluster.Config(), "apps.quell.dev", "stormwatches.quell.dev")).To(Succeed())
 	kubectl(ctx, "apply", "-f", filepath.Join(configDir, "manager", "namespace.yaml"))
 	kubectl(ctx, "apply", "-k", filepath.Join(configDir, "rbac"))
 	startManager(ctx)

@@ -87,11 +87,7 @@ func install(ctx context.Context, raw []byte) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	Expect(yaml.UnmarshalStrict(raw, crd)).To(Succeed())
 	Expect(admin.Create(ctx, crd)).To(Succeed())
-	Eventually(func(g Gomega) {
-		g.Expect(admin.Get(ctx, client.ObjectKeyFromObject(crd), crd)).To(Succeed())
-		g.Expect(crd.Status.Conditions).To(ContainElement(And(
-			HaveField("Type", apiextensionsv1.Established), HaveField("Status", apiextensionsv1.ConditionTrue))))
-	}).Should(Succeed())
+	Expect(localcluster.WaitEstablished(ctx, cluster.Config(), crd.Name)).To(Succeed())
 }
 
 // published makes a type converter from the API server's OpenAPI documents, as soon as they have all kinds of testdata.

@@ -77,9 +77,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(func() { Expect(cluster.Stop()).To(Succeed()) })
 	admin = clientAs(cluster.Config(), "admin")
 	kubectl("apply", "--server-side", "-f", filepath.Join(configDir, "crd"), "-f", filepath.Join("testdata", "podmetrics.yaml"))
-	Eventually(ctx, func() error {
-		return kubectlCommand("wait", "--for=condition=Established", "crd", "--all").Run()
-	}).Should(Succeed())
+	Expect(localcluster.WaitEstablished(ctx, cluster.Config(), "apps.quell.dev", "stormwatches.quell.dev", "pods.metrics.k8s.io")).To(Succeed())
 	kubectl("apply", "--server-side", "-f", filepath.Join(configDir, "manager", "namespace.yaml"), "-f", filepath.Join(configDir, "rbac"))
 	Expect(storms.Install(cluster.Config())).To(Succeed())
 	fill(ctx, newNamespace(ctx), number("QUELL_OBJECTS", 1000))
