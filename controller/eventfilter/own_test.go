@@ -32,13 +32,13 @@ var (
 
 // server is the API server's own field management, for one object's status.
 type server struct {
-	t *testing.T
+	t testing.TB
 	managedfieldstest.TestFieldManager
 	version int
 	now     time.Time
 }
 
-func newServer(t *testing.T) *server {
+func newServer(t testing.TB) *server {
 	s := &server{t, managedfieldstest.NewTestFieldManagerSubresource(types, gvk, "status"), 0, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	s.apply(manager, `{"replicas": 1, "conditions": [`+available+`]}`)
 	return s

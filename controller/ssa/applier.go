@@ -146,7 +146,7 @@ func (a *Applier) apply(ctx context.Context, in Intent, f finish) (Result, error
 	if isNil(in.Live) {
 		in.Live = nil
 	}
-	raw, sent, err := encode(in.Desired)
+	sent, err := identify(in.Desired)
 	if err != nil {
 		return Result{}, err
 	}
@@ -158,10 +158,10 @@ func (a *Applier) apply(ctx context.Context, in Intent, f finish) (Result, error
 	c.record = a.memory.of(uid)
 	defer c.record.Unlock()
 	if c.remembered() {
-		c.result = Result{Outcome: Unchanged, Object: in.Live, Yielded: c.record.yielded}
+		c.result = Result{Outcome: Unchanged, Object: in.Live, Yielded: c.record.yielded, Remembered: true}
 	} else {
 		c.inputs, c.result.Yielded = c.dependsOn(), c.record.yielded
-		err = c.run(ctx, raw)
+		err = c.run(ctx)
 	}
 	return c.counted(err)
 }
@@ -181,7 +181,11 @@ func (c *call) dependsOn() string {
 }
 
 // run fills in the result, of which nothing but Yielded has a meaning when there is an error.
-func (c *call) run(ctx context.Context, raw []byte) error {
+func (c *call) run(ctx context.Context) error {
+	raw, err := encode(c.Desired)
+	if err != nil {
+		return err
+	}
 	u, err := decode(raw, c.opts.Subresource)
 	if err != nil {
 		return err

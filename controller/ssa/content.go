@@ -37,13 +37,22 @@ var unowned = fieldpath.NewSet(
 	fieldpath.MakePathOrDie("metadata", "namespace"),
 )
 
-// encode gives an apply configuration as JSON and its digest.
-func encode(desired runtime.ApplyConfiguration) ([]byte, digest, error) {
+// encode gives an apply configuration as JSON.
+func encode(desired runtime.ApplyConfiguration) ([]byte, error) {
 	raw, err := json.Marshal(desired)
 	if err != nil {
-		return nil, digest{}, fmt.Errorf("encode apply configuration: %w", err)
+		return nil, fmt.Errorf("encode apply configuration: %w", err)
 	}
-	return raw, sha256.Sum256(raw), nil
+	return raw, nil
+}
+
+// identify is a digest of an apply configuration: two with the same one have the same JSON.
+func identify(desired runtime.ApplyConfiguration) (digest, error) {
+	if d, ok := formOf(desired); ok {
+		return d, nil
+	}
+	raw, err := encode(desired)
+	return sha256.Sum256(raw), err
 }
 
 // decode turns an encoded apply configuration into an object that can be sent, and refuses what an apply through the

@@ -42,7 +42,7 @@ func TestDecodeRefuses(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
-			encoded, _, err := encode(test.desired)
+			encoded, err := encode(test.desired)
 			g.Expect(err).NotTo(HaveOccurred())
 			_, err = decode(encoded, test.subresource)
 			g.Expect(err).To(MatchError(ContainSubstring(test.says)))
@@ -50,7 +50,7 @@ func TestDecodeRefuses(t *testing.T) {
 		})
 	}
 	for subresource, desired := range map[string]raw{"": base(object{"spec": object{}}), "status": base(object{"status": object{}}), "scale": base(object{"scale": object{}})} {
-		encoded, _, err := encode(desired)
+		encoded, err := encode(desired)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		_, err = decode(encoded, subresource)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred(), subresource)
@@ -62,7 +62,7 @@ type unencodable struct{ raw }
 func (unencodable) MarshalJSON() ([]byte, error) { return nil, &json.UnsupportedValueError{Str: "x"} }
 
 func TestEncodeSaysWhatFailed(t *testing.T) {
-	_, _, err := encode(unencodable{})
+	_, err := encode(unencodable{})
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("encode apply configuration")))
 }
 

@@ -2,9 +2,8 @@
 //
 // An Applier takes the full apply configuration that one field manager wants and the object as the cache has it, and
 // sends a request only if the object's managedFields do not already say that this manager owns exactly these fields with
-// these values. A converged object costs no request, also after a restart; in the steady state it costs one JSON
-// encoding and a hash. A StatusWriter is the same for the status subresource and carries the transition times of
-// conditions over.
+// these values. A converged object costs no request, also after a restart; in the steady state it costs one hash.
+// A StatusWriter is the same for the status subresource and carries the transition times of conditions over.
 //
 // What an Applier does not trust, and what it does about it:
 //

@@ -112,6 +112,9 @@ type Result struct {
 	Sent bool
 	// Began tells that the outcome is another than at the call before for the same object, or at the first call.
 	Began bool
+	// Remembered tells that the outcome, Unchanged, is known from the calls before: this very content was found in place at this very
+	// version of Live, and nothing is left to look at. The same call has the same result for as long as that is so.
+	Remembered bool
 	// Migrated tells that fields owned under a former name, or by updates under our own, were taken over.
 	Migrated bool
 }

@@ -34,7 +34,7 @@ func (a *Applier) Preview(ctx context.Context, in Intent) (Preview, error) {
 	if isNil(in.Live) {
 		return Preview{}, nil
 	}
-	raw, sent, err := encode(in.Desired)
+	sent, err := identify(in.Desired)
 	if err != nil {
 		return Preview{}, err
 	}
@@ -43,10 +43,14 @@ func (a *Applier) Preview(ctx context.Context, in Intent) (Preview, error) {
 	if c.remembered() {
 		return Preview{Yielded: c.record.yielded}, nil
 	}
-	return c.preview(ctx, raw)
+	return c.preview(ctx)
 }
 
-func (c *call) preview(ctx context.Context, raw []byte) (Preview, error) {
+func (c *call) preview(ctx context.Context) (Preview, error) {
+	raw, err := encode(c.Desired)
+	if err != nil {
+		return Preview{}, err
+	}
 	u, err := decode(raw, c.opts.Subresource)
 	if err != nil {
 		return Preview{}, err

@@ -31,6 +31,8 @@ type Request struct {
 	FieldManager    string // as the request named it; empty when left to the server
 	DryRun          bool
 	Code            int // HTTP status of the answer
+	// UID and ResourceVersion are those of the object in the answer, empty unless the audit policy has answers logged.
+	UID, ResourceVersion string
 }
 
 // Mark is a point in the audit log.
@@ -81,51 +83,62 @@ func (c *Cluster) Mark() (Mark, error) {
 // read to its end is counted, once. A request still under way at the mark, or now, may fall on either side. Watches and other
 // long-running requests count when they begin. An unreadable line is an error, never skipped.
 func (c *Cluster) Requests(since Mark, keep ...Filter) ([]Request, error) {
+	requests, _, err := c.Next(since, keep...)
+	return requests, err
+}
+
+// Next is Requests, and the mark to go on from: in a row of calls each request is returned once.
+func (c *Cluster) Next(since Mark, keep ...Filter) ([]Request, Mark, error) {
 	file, err := os.Open(c.auditLog)
 	if err != nil {
-		return nil, fmt.Errorf("open the audit log: %w", err)
+		return nil, since, fmt.Errorf("open the audit log: %w", err)
 	}
 	defer file.Close()
-	reader, err := readerAt(file, int64(since))
+	reader, start, err := readerAt(file, int64(since))
 	if err != nil {
-		return nil, fmt.Errorf("read the audit log: %w", err)
+		return nil, since, fmt.Errorf("read the audit log: %w", err)
 	}
-	requests, err := readRequests(reader, keep)
+	requests, read, err := readRequests(reader, keep)
 	if err != nil {
-		return nil, fmt.Errorf("read the audit log %s: %w", c.auditLog, err)
+		return nil, since, fmt.Errorf("read the audit log %s: %w", c.auditLog, err)
 	}
-	return requests, nil
+	return requests, Mark(start + read), nil
 }
 
-// readerAt starts at the first line that begins at or after offset: a mark may fall into a line being written.
-func readerAt(file io.ReadSeeker, offset int64) (*bufio.Reader, error) {
+// readerAt starts at the first line that begins at or after offset, and returns where that is: a mark may fall into a line being
+// written.
+func readerAt(file io.ReadSeeker, offset int64) (*bufio.Reader, int64, error) {
 	reader := bufio.NewReader(file)
 	if offset == 0 {
-		return reader, nil
+		return reader, 0, nil
 	}
 	if _, err := file.Seek(offset-1, io.SeekStart); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	if _, err := reader.ReadBytes('\n'); err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
+	skipped, err := reader.ReadBytes('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, 0, err
 	}
-	return reader, nil
+	return reader, offset - 1 + int64(len(skipped)), nil
 }
 
-func readRequests(reader *bufio.Reader, keep []Filter) ([]Request, error) {
+// readRequests also returns how many bytes the whole lines took.
+func readRequests(reader *bufio.Reader, keep []Filter) ([]Request, int64, error) {
 	var requests []Request
+	var read int64
 	for {
 		line, err := reader.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return requests, nil // what is left has no end yet: its request was not answered
+			return requests, read, nil // what is left has no end yet: its request was not answered
 		}
 		if err != nil {
-			return nil, err
+			return nil, read, err
 		}
 		request, counts, err := parseAuditLine(line)
 		if err != nil {
-			return nil, err
+			return nil, read, err
 		}
+		read += int64(len(line))
 		if counts && kept(request, keep) {
 			requests = append(requests, request)
 		}
@@ -156,6 +169,12 @@ type auditEvent struct {
 	ResponseStatus struct {
 		Code int `json:"code"`
 	} `json:"responseStatus"`
+	ResponseObject struct {
+		Metadata struct {
+			UID             string `json:"uid"`
+			ResourceVersion string `json:"resourceVersion"`
+		} `json:"metadata"`
+	} `json:"responseObject"`
 }
 
 // parseAuditLine returns the request and whether this line is the one of its lines that counts.
@@ -183,6 +202,9 @@ func parseAuditLine(line []byte) (Request, bool, error) {
 		FieldManager: query.Get("fieldManager"),
 		DryRun:       query.Has("dryRun"),
 		Code:         event.ResponseStatus.Code,
+
+		UID:             event.ResponseObject.Metadata.UID,
+		ResourceVersion: event.ResponseObject.Metadata.ResourceVersion,
 	}, event.counts(), nil
 }
 

@@ -66,7 +66,7 @@ func TestOneLinePerRequestCounts(t *testing.T) {
 
 func TestReadRequestsLeavesOutAPartialLastLine(t *testing.T) {
 	g := NewWithT(t)
-	requests, err := readRequests(bufio.NewReader(strings.NewReader(patchLine+patchLine[:40])), nil)
+	requests, _, err := readRequests(bufio.NewReader(strings.NewReader(patchLine+patchLine[:40])), nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(requests).To(HaveLen(1))
 }
@@ -74,7 +74,7 @@ func TestReadRequestsLeavesOutAPartialLastLine(t *testing.T) {
 func TestReadRequestsTakesLinesOfSeveralMiB(t *testing.T) {
 	g := NewWithT(t)
 	long := strings.Replace(patchLine, "manager/v1", "manager/"+strings.Repeat("x", 5<<20), 1)
-	requests, err := readRequests(bufio.NewReader(strings.NewReader(long+patchLine)), nil)
+	requests, _, err := readRequests(bufio.NewReader(strings.NewReader(long+patchLine)), nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(requests).To(HaveLen(2))
 	g.Expect(len(requests[0].UserAgent)).To(BeNumerically(">", 5<<20))
@@ -82,7 +82,7 @@ func TestReadRequestsTakesLinesOfSeveralMiB(t *testing.T) {
 
 func TestReadRequestsNamesAnUnreadableLine(t *testing.T) {
 	g := NewWithT(t)
-	_, err := readRequests(bufio.NewReader(strings.NewReader(patchLine+"{broken\n")), nil)
+	_, _, err := readRequests(bufio.NewReader(strings.NewReader(patchLine+"{broken\n")), nil)
 	g.Expect(err).To(MatchError(ContainSubstring("{broken")))
 }
 
@@ -105,6 +105,22 @@ func TestRequestsSinceAMark(t *testing.T) {
 			g.Expect(requests).To(HaveLen(test.want))
 		})
 	}
+}
+
+func TestNextReturnsEachRequestOnce(t *testing.T) {
+	g := NewWithT(t)
+	c := clusterWithLog(t, patchLine+patchLine[:40])
+	first, mark, err := c.Next(1) // inside the first line
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(first).To(BeEmpty())
+	g.Expect(mark).To(BeEquivalentTo(len(patchLine)))
+	g.Expect(os.WriteFile(c.auditLog, []byte(patchLine+patchLine+patchLine), 0o600)).To(Succeed())
+	rest, mark, err := c.Next(mark)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(rest).To(HaveLen(2))
+	none, _, err := c.Next(mark)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(none).To(BeEmpty())
 }
 
 func clusterWithLog(t *testing.T, text string) *Cluster {

@@ -11,6 +11,7 @@
 //   - SubSecondStamp never ends.
 //   - OnStatusWriter is SubSecondStamp's code moved onto controller/ssa.StatusWriter, which notices that the content
 //     changes although nothing else did, and spaces the writes out.
+//   - Mended is OnStatusWriter without the mistake: the time moves only together with something else.
 //
 // Install puts the CustomResourceDefinition of Widget into a cluster, NewManager makes a manager that runs the operator.
 // The command compare in the folder below shows the forms and Quell's own operator side by side.

@@ -34,6 +34,7 @@ func TestForms(t *testing.T) {
 	t.Run("a second stamp is braked by its resolution alone", func(t *testing.T) { secondStampIsBraked(t, c) })
 	t.Run("on the StatusWriter it cannot storm", func(t *testing.T) { cannotStorm(t, c) })
 	t.Run("on the StatusWriter nothing is lost", func(t *testing.T) { nothingIsLost(t, c) })
+	t.Run("mended, it writes what is new", func(t *testing.T) { mendedWritesWhatIsNew(t, c) })
 	t.Run("an unknown form is refused", func(t *testing.T) {
 		_, err := NewManager(c.Config(), Options{Form: "third stamp"})
 		NewWithT(t).Expect(err).To(MatchError(`there is no form "third stamp"`))
@@ -102,6 +103,19 @@ func nothingIsLost(t *testing.T, c *localcluster.Cluster) {
 	d.clock.SetTime(d.clock.Now().Add(wait))
 	d.reconcile(1, 0)
 	g.Expect(d.live().Status.LastUpdateTime).NotTo(Equal(before))
+}
+
+func mendedWritesWhatIsNew(t *testing.T, c *localcluster.Cluster) {
+	g := NewWithT(t)
+	d := newDrive(t, c, "mended", Mended)
+	d.reconcile(50, time.Second)
+	g.Expect(writes(t, c, d.agent)).To(HaveLen(1))
+	widget := d.live()
+	widget.Spec.Size = 2
+	g.Expect(newClient(t, c.Config()).Update(t.Context(), widget)).To(Succeed())
+	d.reconcile(50, time.Second)
+	g.Expect(writes(t, c, d.agent)).To(HaveLen(2))
+	g.Expect(*d.live().Status.Size).To(BeEquivalentTo(2))
 }
 
 // drive calls the operator for one Widget by hand, with a clock of its own and without a cache.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -24,9 +25,10 @@ const (
 	SecondStamp    Form = "SecondStamp"
 	SubSecondStamp Form = "SubSecondStamp"
 	OnStatusWriter Form = "OnStatusWriter"
+	Mended         Form = "Mended"
 )
 
-// FieldManager is the one of OnStatusWriter. The other forms leave it to the API server, as the incident's code did.
+// FieldManager is the one of OnStatusWriter and Mended. The other forms leave it to the API server, as the incident's code did.
 const FieldManager = "naive-widget-status"
 
 // Options say which operator to run.
@@ -44,10 +46,10 @@ type Options struct {
 type Reconciler struct {
 	Options
 	client client.Client
-	writer *ssa.StatusWriter // of OnStatusWriter
+	writer *ssa.StatusWriter // of OnStatusWriter and Mended
 }
 
-// NewReconciler returns the operator; the scheme of its client must know Widget. With OnStatusWriter it reads the schema of
+// NewReconciler returns the operator; the scheme of its client must know Widget. With a StatusWriter it reads the schema of
 // Widget from the cluster of config, so Install must have been called before.
 func NewReconciler(c client.Client, config *rest.Config, o Options) (*Reconciler, error) {
 	if o.Clock == nil {
@@ -57,7 +59,7 @@ func NewReconciler(c client.Client, config *rest.Config, o Options) (*Reconciler
 	switch o.Form {
 	case SecondStamp, SubSecondStamp:
 		return r, nil
-	case OnStatusWriter:
+	case OnStatusWriter, Mended:
 		types, err := types(config)
 		if err != nil {
 			return nil, err
@@ -104,7 +106,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.work(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
-	if r.Form == OnStatusWriter {
+	if r.writer != nil {
 		result, err := r.write(ctx, &widget)
 		return ctrl.Result{RequeueAfter: result.RetryAfter}, err
 	}
@@ -126,7 +128,11 @@ func (r *Reconciler) status(widget *Widget) WidgetStatus {
 	if r.Form != SecondStamp {
 		layout = time.RFC3339Nano
 	}
-	return WidgetStatus{Size: &widget.Spec.Size, LastUpdateTime: r.Clock.Now().UTC().Format(layout)}
+	status := WidgetStatus{Size: &widget.Spec.Size, LastUpdateTime: r.Clock.Now().UTC().Format(layout)}
+	if r.Form == Mended && ptr.Equal(status.Size, widget.Status.Size) {
+		status.LastUpdateTime = widget.Status.LastUpdateTime
+	}
+	return status
 }
 
 // write is the status through the library.

@@ -45,3 +45,18 @@ var _ = Describe("An environment variable from a field", func() {
 		Expect(manager.writes(start, ns)).To(BeEmpty())
 	})
 })
+
+var _ = Describe("An event that comes again", func() {
+	It("is counted in one object, although the App has another version each time", func(ctx SpecContext) {
+		a := createReady(ctx, newApp(newNamespace(ctx), "shop"))
+		for n := int32(2); n <= 4; n++ {
+			change(ctx, a, func(a *quellv1alpha1.App) { a.Spec.Replicas = &n })
+			converge(ctx, a)
+		}
+		Eventually(ctx, func(g Gomega) {
+			ready := eventsOf(ctx, g, a, "Ready")
+			g.Expect(ready).To(HaveLen(1))
+			g.Expect(ready[0].Series).NotTo(BeNil())
+		}).Should(Succeed())
+	})
+})

@@ -3,11 +3,11 @@ package lookout
 import (
 	"fmt"
 
-	"github.com/hduolab/quell/cmd/kubectl-quell/internal/chart"
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/page"
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/show"
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/storms"
 	"github.com/hduolab/quell/controller/storm"
+	"github.com/hduolab/quell/controller/storm/chart"
 )
 
 // page shows a report to others.

@@ -4,10 +4,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hduolab/quell/cmd/kubectl-quell/internal/chart"
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/show"
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/storms"
 	"github.com/hduolab/quell/controller/fieldowners"
+	"github.com/hduolab/quell/controller/storm/chart"
 	"github.com/hduolab/quell/controller/storm/timeline"
 )
 
@@ -19,7 +19,7 @@ func Chart[K comparable](title string, rates timeline.Rates[K], name func(K) str
 	together := (len(rates.Rest) + maxPoints - 1) / maxPoints
 	c := chart.Chart{Title: title, Unit: "writes/s", From: rates.From, Step: time.Duration(max(1, together)) * rates.Step}
 	for _, line := range rates.Lines[:min(chart.Colours, len(rates.Lines))] {
-		c.Lines = append(c.Lines, chart.Line{Name: name(line.Key), Values: means(line.PerSecond, together)})
+		c.Lines = append(c.Lines, chart.Line{Name: show.Escape(name(line.Key)), Values: means(line.PerSecond, together)})
 	}
 	if rates.Others {
 		c.Lines = append(c.Lines, chart.Line{Name: "all others", Values: means(rates.Rest, together), IsRest: true})

@@ -7,9 +7,9 @@ import (
 	"html/template"
 	"time"
 
-	"github.com/hduolab/quell/cmd/kubectl-quell/internal/chart"
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/show"
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/storms"
+	"github.com/hduolab/quell/controller/storm/chart"
 )
 
 // Page is what a file shows. All of its text may come from strangers.

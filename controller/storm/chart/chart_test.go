@@ -51,7 +51,7 @@ func TestHTML(t *testing.T) {
 	c := Chart{Title: "Writes <b>", Unit: "writes/s", From: start, Step: time.Second, Lines: []Line{
 		{Name: "<script>alert(1)</script>", Values: []float64{1, 2, 4}}, {Name: `"&'`, Values: []float64{0, 0, 0}},
 		{Name: "the rest", Values: []float64{1, 1, 1}, IsRest: true},
-	}}
+	}, Phases: []Phase{{Name: "1 <i>", From: start}, {Name: "2 late", From: start.Add(2950 * time.Millisecond)}}}
 	got, err := c.HTML()
 	if err != nil {
 		t.Fatal(err)
@@ -59,6 +59,7 @@ func TestHTML(t *testing.T) {
 	wellFormed(t, string(got))
 	for _, want := range []string{
 		`points="171.3,175.0 402.0,124.0 632.7,22.0"`, `class="drawn c0"`, `class="drawn rest"`, ">writes/s<", `text-anchor="end">10:00:06<`, "mean 2.33, peak 4", "&lt;script&gt;",
+		`class="phase" x1="56.0"`, `text-anchor="start" dx="4">1 &lt;i&gt;<`, `class="phase" x1="736.5"`, `text-anchor="end" dx="-4">2 late<`,
 	} {
 		if !strings.Contains(string(got), want) {
 			t.Errorf("%q is missing in\n%s", want, got)

@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/hduolab/quell/cmd/kubectl-quell/internal/show"
 )
 
 // Chart are lines of one unit over the same time.
@@ -22,6 +20,14 @@ type Chart struct {
 	Step time.Duration
 	// Lines, at most Colours, and besides one that is the rest of many.
 	Lines []Line
+	// Phases into which the time falls, in their order.
+	Phases []Phase
+}
+
+// Phase begins at a time and lasts until the next one. Its name has room for a word or two.
+type Phase struct {
+	Name string
+	From time.Time
 }
 
 // Line has a value for each step.
@@ -56,6 +62,7 @@ const Style = template.CSS(`
 .chart text{fill:var(--faint);font-size:12px;font-variant-numeric:tabular-nums}
 .chart .grid{stroke:var(--line);stroke-width:1}
 .chart .axis{stroke:var(--faint);stroke-width:1}
+.chart .phase{stroke:var(--faint);stroke-width:1;stroke-dasharray:4 3}
 .chart .drawn{fill:none;stroke-width:1.8;stroke-linejoin:round;vector-effect:non-scaling-stroke}
 .chart .point{stroke:none}
 .chart figcaption{font-weight:600;margin-bottom:.4rem}
@@ -85,6 +92,9 @@ var drawing = template.Must(template.New("chart").Parse(`<figure class="chart">
 <line class="axis" x1="{{.At}}" x2="{{.At}}" y1="{{$.Base}}" y2="{{$.TickY}}"/><text x="{{.At}}" y="{{$.LabelY}}" text-anchor="{{.Anchor}}">{{.Label}}</text>
 {{- end}}
 <text x="{{.End}}" y="{{.AxisY}}" text-anchor="end">{{.Axis}}</text>
+{{- range .Phases}}
+<line class="phase" x1="{{.At}}" x2="{{.At}}" y1="{{$.TitleY}}" y2="{{$.Base}}"/><text x="{{.At}}" y="{{$.TitleY}}" text-anchor="{{.Anchor}}" dx="{{if eq .Anchor "end"}}-4{{else}}4{{end}}">{{.Label}}</text>
+{{- end}}
 {{- range .Lines}}
 {{- if .Points}}
 <polyline class="drawn {{.Class}}" points="{{.Points}}"/>
@@ -107,7 +117,7 @@ type drawn struct {
 	// Places in the drawing.
 	Width, Height, Left, End, Base, LabelX, LabelY float64
 	TitleY, TickY, AxisY, PointSize                float64
-	Rows, Columns                                  []mark
+	Rows, Columns, Phases                          []mark
 	Lines                                          []drawnLine
 }
 
@@ -136,9 +146,12 @@ func (c Chart) HTML() (template.HTML, error) {
 	whole := time.Duration(steps) * c.Step
 	ticks, format, axis := times(c.From, whole, xTicks)
 	d.Axis = axis
+	x := func(when time.Time) float64 { return left + innerWidth*when.Sub(c.From).Seconds()/whole.Seconds() }
 	for _, when := range ticks {
-		x := left + innerWidth*when.Sub(c.From).Seconds()/whole.Seconds()
-		d.Columns = append(d.Columns, mark{coordinate(x), when.UTC().Format(format), anchor(x)})
+		d.Columns = append(d.Columns, mark{coordinate(x(when)), when.UTC().Format(format), anchor(x(when))})
+	}
+	for _, phase := range c.Phases {
+		d.Phases = append(d.Phases, mark{coordinate(x(phase.From)), phase.Name, beside(x(phase.From))})
 	}
 	for i, line := range c.Lines {
 		d.Lines = append(d.Lines, line.draw(i, steps, most))
@@ -157,6 +170,15 @@ func anchor(x float64) string {
 		return "end"
 	}
 	return "middle"
+}
+
+// beside keeps the name of a phase inside the drawing.
+func beside(x float64) string {
+	const room = 40 // for a short name
+	if x > width-room {
+		return "end"
+	}
+	return "start"
 }
 
 func (c Chart) steps() int {
@@ -178,7 +200,7 @@ func (c Chart) most() float64 {
 }
 
 func (l Line) draw(i, steps int, most float64) drawnLine {
-	d := drawnLine{Name: show.Escape(l.Name), Class: "c" + strconv.Itoa(i%Colours), Mean: "0", Peak: "0"}
+	d := drawnLine{Name: l.Name, Class: "c" + strconv.Itoa(i%Colours), Mean: "0", Peak: "0"}
 	if l.IsRest {
 		d.Class = "rest"
 	}
