@@ -1,6 +1,6 @@
 package controller_test
 
-// The code between the two marks is shown in README.md; a test compares them.
+// The code between marks is shown in the document that the mark names; a test in docs compares them.
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// begin README
+// begin docs/library.md
 const statusManager = "my-operator-status"
 
 type Reconciler struct {
@@ -32,6 +32,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Get(ctx, req.NamespacedName, child); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, err
 	}
+	return r.report(ctx, app, child)
+}
+
+// end
+
+// begin README.md docs/library.md
+func (r *Reconciler) report(ctx context.Context, app *quellv1alpha1.App, child *appsv1.Deployment) (ctrl.Result, error) {
 	status := quellv1alpha1ac.AppStatus().
 		WithObservedGeneration(app.Generation).
 		WithReadyReplicas(child.Status.ReadyReplicas)
@@ -45,20 +52,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 func Setup(mgr ctrl.Manager) error {
 	types := applyconfig.NewTypeConverter(mgr.GetScheme()) // generated beside your apply configurations
-	status, err := ssa.NewStatusWriter(ssa.StatusOptions{Options: ssa.Options{
-		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Types: types, FieldManager: statusManager,
-	}})
+	o := ssa.Options{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Types: types, FieldManager: statusManager}
+	status, err := ssa.NewStatusWriter(ssa.StatusOptions{Options: o})
 	if err != nil {
 		return err
 	}
 	own := eventfilter.OwnWrites{Manager: statusManager, Subresource: "status", Types: types, Scheme: mgr.GetScheme()}
 	return ctrl.NewControllerManagedBy(mgr).
-		For(&quellv1alpha1.App{}, builder.WithPredicates(own.Dropped())).
+		For(&quellv1alpha1.App{}, builder.WithPredicates(own.Dropped())). // its own status writes do not wake it
 		Owns(&appsv1.Deployment{}).
 		Complete(&Reconciler{Client: mgr.GetClient(), status: status})
 }
 
-// end README
+// end
 
 // An operator that writes its status only when something changed.
 func Example() {

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -57,6 +58,61 @@ func TestAppRows(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Each row of spec says what the API server goes by: the default, whether the field is required, and the values of an enumeration.
+func TestAppSchema(t *testing.T) {
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := yaml.Unmarshal([]byte(read(t, "../config/crd/quell.dev_apps.yaml")), &crd); err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string][]string{}
+	for line := range strings.Lines(read(t, "app.md")) {
+		if cells := strings.Split(line, " | "); len(cells) == 3 && strings.HasPrefix(line, "| `") {
+			rows[strings.Trim(cells[0], "| `")] = cells[1:]
+		}
+	}
+	n := 0
+	eachField(crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"], "", func(path string, field apiextensionsv1.JSONSchemaProps, isRequired bool) {
+		row, found := rows[path]
+		if !found {
+			return // a type of Kubernetes, or a field of a row that stands for several
+		}
+		n++
+		if isRequired != (row[0] == "required") {
+			t.Errorf("app.md: whether %s is required: %t", path, isRequired)
+		}
+		if value := word(field.Default); value != "" && strings.Trim(row[0], "`") != value {
+			t.Errorf("app.md: the default of %s is %s", path, value)
+		}
+		for i := range field.Enum {
+			if value := "`" + word(&field.Enum[i]) + "`"; !strings.Contains(row[0]+row[1], value) {
+				t.Errorf("app.md: %s can also be %s", path, value)
+			}
+		}
+	})
+	if n < 100 {
+		t.Errorf("compared %d fields only", n)
+	}
+}
+
+// eachField tells every field of a schema, under its path as the rows have it.
+func eachField(of apiextensionsv1.JSONSchemaProps, prefix string, tell func(path string, field apiextensionsv1.JSONSchemaProps, isRequired bool)) {
+	for name, field := range of.Properties {
+		tell(prefix+name, field, slices.Contains(of.Required, name))
+		if field.Items != nil && field.Items.Schema != nil {
+			eachField(*field.Items.Schema, prefix+name+"[].", tell)
+		}
+		eachField(field, prefix+name+".", tell)
+	}
+}
+
+// word is a JSON value as rows have it, "" for none and for objects.
+func word(value *apiextensionsv1.JSON) string {
+	if value == nil || strings.HasPrefix(string(value.Raw), "{") {
+		return ""
+	}
+	return strings.Trim(string(value.Raw), `"`)
 }
 
 // Each word that the controller gives as a reason has a row, and each row is about one that the controller gives.

@@ -4,9 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -34,38 +32,6 @@ func TestRunbookVerdicts(t *testing.T) {
 			t.Errorf("%s: no line begins with Cure", name)
 		}
 	}
-}
-
-var link = regexp.MustCompile(`\]\(([^)]*)\)`)
-
-// Links lead to sections and files that exist.
-func TestRunbookLinks(t *testing.T) {
-	doc := read(t, "runbook.md")
-	var anchors []string
-	for line := range strings.Lines(doc) {
-		if strings.HasPrefix(line, "## ") || strings.HasPrefix(line, "### ") {
-			anchors = append(anchors, anchor(line))
-		}
-	}
-	links := link.FindAllStringSubmatch(doc, -1)
-	if len(links) == 0 || len(anchors) == 0 {
-		t.Fatal("runbook.md has no links, or no sections")
-	}
-	for _, m := range links {
-		file, section, _ := strings.Cut(m[1], "#")
-		if file == "" && !slices.Contains(anchors, section) {
-			t.Errorf("there is no section %s", section)
-		}
-		if _, err := os.Stat(file); file != "" && err != nil {
-			t.Errorf("link to %s: %v", file, err)
-		}
-	}
-}
-
-// anchor is what GitHub makes of a heading.
-func anchor(heading string) string {
-	text := strings.ToLower(strings.TrimSpace(strings.TrimLeft(heading, "#")))
-	return strings.ReplaceAll(regexp.MustCompile(`[^\w\- ]`).ReplaceAllString(text, ""), " ", "-")
 }
 
 func expectSections(t *testing.T, found map[string]string, want []string) {

@@ -25,7 +25,7 @@ func TestStormWatchFields(t *testing.T) {
 	known := slices.Concat(spec, fields(reflect.TypeFor[quellv1alpha1.StormWatchStatus](), "status."))
 	_, section, _ := strings.Cut(doc, "\n## Spec")
 	section, _, _ = strings.Cut(section, "\n### Conditions")
-	compareRows(t, known, rowNames(section))
+	compareRows(t, "stormwatch.md", known, rowNames(section))
 }
 
 // Each reason that the controller gives has a row, each condition and metric too, and no row is about another.
@@ -40,8 +40,8 @@ func TestStormWatchWords(t *testing.T) {
 		return section
 	}
 	given, words := reasons(t, "../controller/stormwatch")
-	compareRows(t, given, rowNames(part("### Reasons")))
-	compareRows(t, []string{"Ready", "Reconciling", "Stalled", quellv1alpha1.ConditionStormDetected}, rowNames(part("### Conditions")))
+	compareRows(t, "stormwatch.md", given, rowNames(part("### Reasons")))
+	compareRows(t, "stormwatch.md", []string{"Ready", "Reconciling", "Stalled", quellv1alpha1.ConditionStormDetected}, rowNames(part("### Conditions")))
 	var metrics, rows []string
 	for _, word := range words {
 		if strings.HasPrefix(word, "quell_storm_") {
@@ -52,7 +52,7 @@ func TestStormWatchWords(t *testing.T) {
 		name, _, _ := strings.Cut(row, "{")
 		rows = append(rows, name)
 	}
-	compareRows(t, metrics, rows)
+	compareRows(t, "stormwatch.md", metrics, rows)
 	for _, reason := range []string{"StormDetected", "StormEnded"} {
 		if !slices.Contains(words, reason) || !strings.Contains(part("## Events"), "`"+reason+"`") {
 			t.Errorf("stormwatch.md and the controller disagree on the event %s", reason)
@@ -72,19 +72,19 @@ func rowNames(section string) []string {
 	return rows
 }
 
-func compareRows(t *testing.T, known, rows []string) {
+func compareRows(t *testing.T, doc string, known, rows []string) {
 	t.Helper()
 	if len(known) == 0 {
 		t.Fatal("nothing is known")
 	}
 	for _, name := range known {
 		if !slices.Contains(rows, name) {
-			t.Errorf("stormwatch.md has no row for %s", name)
+			t.Errorf("%s has no row for %s", doc, name)
 		}
 	}
 	for _, name := range rows {
 		if !slices.Contains(known, name) {
-			t.Errorf("stormwatch.md has a row for %s, which there is not", name)
+			t.Errorf("%s has a row for %s, which there is not", doc, name)
 		}
 	}
 }

@@ -47,6 +47,7 @@ type settings struct {
 	metricsAddress, probeAddress, pprofAddress string
 	insecureMetrics, leaderElect, version      bool
 	leaderElectionNamespace                    string
+	shard                                      app.Shard
 	concurrent                                 int
 	log                                        zap.Options
 }
@@ -83,6 +84,7 @@ func parse(args []string) (*settings, error) {
 	flags.StringVar(&s.pprofAddress, "pprof-bind-address", "0", "address of the Go profiler, for example 127.0.0.1:6060; 0 turns it off")
 	flags.BoolVar(&s.leaderElect, "leader-elect", false, "run the controllers in one of several replicas only")
 	flags.StringVar(&s.leaderElectionNamespace, "leader-election-namespace", "", "namespace of the leader's Lease; by default the one the Pod runs in")
+	flags.StringVar((*string)(&s.shard), "shard", "", "work only on the Apps with the label "+app.LabelShard+" of this value; by default on those without that label")
 	flags.IntVar(&s.concurrent, "max-concurrent-reconciles", 4, "number of Apps that are worked on at once")
 	flags.BoolVar(&s.version, "version", false, "print the version and exit")
 	inherited := flag.NewFlagSet("", flag.ContinueOnError)
@@ -105,6 +107,9 @@ func (s *settings) validate(rest []string) error {
 	if host, _, err := net.SplitHostPort(s.pprofAddress); s.pprofAddress != "0" && (err != nil || !isLoopback(host)) {
 		return fmt.Errorf("--pprof-bind-address must be a loopback address with a port, for example 127.0.0.1:6060, is %q", s.pprofAddress)
 	}
+	if err := s.shard.Validate(); err != nil {
+		return fmt.Errorf("--shard: %w", err)
+	}
 	if s.concurrent < 1 {
 		return fmt.Errorf("--max-concurrent-reconciles must be at least 1, is %d", s.concurrent)
 	}
@@ -122,7 +127,10 @@ func start(s *settings) error {
 	if err != nil {
 		return fmt.Errorf("find a cluster: %w", err)
 	}
-	if err := preflight(config); err != nil {
+	if s.shard != "" { // an audit log then tells the shards apart
+		rest.AddUserAgent(config, "shard-"+string(s.shard))
+	}
+	if err := preflight(s, config); err != nil {
 		return err
 	}
 	mgr, err := newManager(s, config)
@@ -130,18 +138,18 @@ func start(s *settings) error {
 		return err
 	}
 	ctx := ctrl.SetupSignalHandler()
-	if err := register(ctx, mgr, s.concurrent); err != nil {
+	if err := register(ctx, mgr, s); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
 }
 
-func preflight(config *rest.Config) error {
+func preflight(s *settings, config *rest.Config) error {
 	d, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return fmt.Errorf("connect to the cluster: %w", err)
 	}
-	if err := app.Preflight(d); err != nil {
+	if err := app.Preflight(d); err != nil || s.shard != "" {
 		return err
 	}
 	return stormwatch.Preflight(d)
@@ -158,12 +166,12 @@ func newManager(s *settings, config *rest.Config) (ctrl.Manager, error) {
 	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        scheme,
-		Cache:                         app.CacheOptions(),
+		Cache:                         s.shard.CacheOptions(),
 		Metrics:                       served,
 		HealthProbeBindAddress:        s.probeAddress,
 		PprofBindAddress:              s.pprofAddress,
 		LeaderElection:                s.leaderElect,
-		LeaderElectionID:              "quell-manager",
+		LeaderElectionID:              s.leaseName(),
 		LeaderElectionNamespace:       s.leaderElectionNamespace,
 		LeaderElectionReleaseOnCancel: true,
 	})
@@ -173,19 +181,29 @@ func newManager(s *settings, config *rest.Config) (ctrl.Manager, error) {
 	return mgr, nil
 }
 
-// register adds the controllers and the probes.
-func register(ctx context.Context, mgr ctrl.Manager, concurrent int) error {
+// leaseName is that of the Lease whose holder leads; each shard has a leader of its own.
+func (s *settings) leaseName() string {
+	if s.shard == "" {
+		return "quell-manager"
+	}
+	return "quell-manager-" + string(s.shard)
+}
+
+// register adds the controllers and the probes. StormWatches concern the whole cluster, so no named shard looks after them.
+func register(ctx context.Context, mgr ctrl.Manager, s *settings) error {
 	apps, err := app.New(app.Options{
-		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("quell"), Version: version,
+		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("quell"), Version: version, Shard: s.shard,
 	})
 	if err != nil {
 		return err
 	}
-	if err := apps.SetupWithManager(ctx, mgr, concurrent); err != nil {
+	if err := apps.SetupWithManager(ctx, mgr, s.concurrent); err != nil {
 		return fmt.Errorf("set up the App controller: %w", err)
 	}
-	if err := registerStormWatch(mgr); err != nil {
-		return fmt.Errorf("set up the StormWatch controller: %w", err)
+	if s.shard == "" {
+		if err := registerStormWatch(mgr); err != nil {
+			return fmt.Errorf("set up the StormWatch controller: %w", err)
+		}
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err

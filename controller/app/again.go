@@ -30,13 +30,13 @@ func (r *Reconciler) applyAgain(ctx context.Context, seen observed, k kind, befo
 }
 
 // lookAgain reads the App, one child and, for a Deployment, its autoscalers past the cache; app is nil when there is another App of
-// its name, or none.
+// its name, or none, or it is in another shard.
 func (r *Reconciler) lookAgain(ctx context.Context, seen observed, k kind) (observed, error) {
 	app := &quellv1alpha1.App{}
 	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(seen.app), app); err != nil {
 		return observed{}, client.IgnoreNotFound(err)
 	}
-	if app.UID != seen.app.UID {
+	if app.UID != seen.app.UID || !r.Shard.has(app) {
 		return observed{}, nil
 	}
 	changed := app.Generation != seen.app.Generation

@@ -41,8 +41,11 @@ func conflictRules(seen observed, kind string) (ssa.Rules, error) {
 		return ssa.Rules{}, nil
 	}
 	rules := policyRules(seen.app, kind)
-	// Without this label the operator's cache does not have the object.
+	// Without these labels the operator's cache does not have the object.
 	rules.Paths = append(rules.Paths, ssa.PathRule{Path: fmt.Sprintf(".metadata.labels[%q]", LabelManagedBy), Rule: ssa.Force})
+	if seen.app.Labels[LabelShard] != "" {
+		rules.Paths = append(rules.Paths, ssa.PathRule{Path: fmt.Sprintf(".metadata.labels[%q]", LabelShard), Rule: ssa.Force})
+	}
 	if kind == kindDeployment && seen.count().isHandedBack() { // of several rules for a path the last counts
 		rules.Paths = append(rules.Paths, ssa.PathRule{Path: replicasField, Rule: ssa.Force})
 	}

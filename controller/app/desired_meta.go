@@ -26,7 +26,7 @@ func appLabels(name string) map[string]string {
 	return map[string]string{LabelName: name, LabelInstance: name}
 }
 
-// childLabels are the labels of a child and of the Pods: the App's common labels, and ours over them.
+// childLabels are labels of the children and of the Pods: the App's common labels, and ours over them.
 func childLabels(app *quellv1alpha1.App) map[string]string {
 	labels := maps.Clone(app.Spec.CommonLabels)
 	if labels == nil {
@@ -37,12 +37,23 @@ func childLabels(app *quellv1alpha1.App) map[string]string {
 	return labels
 }
 
+// objectLabels are the labels of a child: those of the Pods, and the App's shard. That is no label of Pods, for a move to another
+// shard would replace them.
+func objectLabels(app *quellv1alpha1.App) map[string]string {
+	labels := childLabels(app)
+	delete(labels, LabelShard) // an App's common labels cannot move its children
+	if shard := app.Labels[LabelShard]; shard != "" {
+		labels[LabelShard] = shard
+	}
+	return labels
+}
+
 // childMetadata is the metadata of a child: what is common to all, the annotations that the App has for this one, and the owner.
 func childMetadata(app *quellv1alpha1.App, name string, annotations map[string]string) *metav1ac.ObjectMetaApplyConfiguration {
 	return metav1ac.ObjectMeta().
 		WithName(name).
 		WithNamespace(app.Namespace).
-		WithLabels(childLabels(app)).
+		WithLabels(objectLabels(app)).
 		WithAnnotations(app.Spec.CommonAnnotations).
 		WithAnnotations(annotations).
 		WithOwnerReferences(ownerReference(app))

@@ -16,6 +16,7 @@ import (
 
 // tell records events for transitions that were written. app is as it was before the write.
 func (r *Reconciler) tell(app *quellv1alpha1.App, written *quellv1alpha1ac.AppStatusApplyConfiguration) {
+	app = anyVersion(app)
 	for _, c := range written.Conditions {
 		before := meta.FindStatusCondition(app.Status.Conditions, *c.Type)
 		if before != nil && before.Status == *c.Status && before.Reason == *c.Reason {
@@ -35,6 +36,14 @@ func (r *Reconciler) tell(app *quellv1alpha1.App, written *quellv1alpha1ac.AppSt
 	if !deletionPending(app) && meta.IsStatusConditionTrue(app.Status.Conditions, quellv1alpha1.ConditionFieldConflict) && !says(written, quellv1alpha1.ConditionFieldConflict) {
 		r.Events.Eventf(app, nil, corev1.EventTypeNormal, "FieldConflictEnded", "Reconcile", "nobody else owns fields that the App sets any more")
 	}
+}
+
+// anyVersion is an App for events that come again and again. A recorder counts those in one object, a series, as long as they are
+// about the same version, and each status is a new one.
+func anyVersion(app *quellv1alpha1.App) *quellv1alpha1.App {
+	unversioned := *app
+	unversioned.ResourceVersion = ""
+	return &unversioned
 }
 
 // says reports whether a condition is in a status and True.
@@ -65,6 +74,6 @@ func (r *Reconciler) tellStatus(app *quellv1alpha1.App, status ssa.Result) {
 	}
 	switch status.Outcome {
 	case ssa.Contended, ssa.SelfChurn, ssa.DoesNotStick:
-		r.Events.Eventf(app, nil, corev1.EventTypeWarning, "Status"+string(status.Outcome), "Report", "%s", bounded(status.String()))
+		r.Events.Eventf(anyVersion(app), nil, corev1.EventTypeWarning, "Status"+string(status.Outcome), "Report", "%s", bounded(status.String()))
 	}
 }

@@ -159,7 +159,7 @@ func (w *kindWatch) end(running *runningWatch, why error) {
 }
 
 // read reads from the cache, after its first list. When the watch has ended, the error says why.
-func (r *runningWatch) read(ctx context.Context, key client.ObjectKey, into client.Object) error {
+func (r *runningWatch) read(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
 	ctx, cancel := context.WithTimeout(ctx, firstList)
 	defer cancel()
 	defer context.AfterFunc(r.ctx, cancel)()
@@ -167,7 +167,7 @@ func (r *runningWatch) read(ctx context.Context, key client.ObjectKey, into clie
 	if !r.WaitForCacheSync(ctx) {
 		err = fmt.Errorf("no first list within %s", firstList)
 	} else {
-		err = r.Get(ctx, key, into)
+		err = r.Get(ctx, key, into, options...)
 	}
 	if err != nil && r.ctx.Err() != nil {
 		return context.Cause(r.ctx)

@@ -47,10 +47,11 @@ func (o observed) deployment() *appsv1.Deployment {
 
 // observe reads the App and its children from the cache; app is nil when it does not exist. A child that the cache does not
 // have is asked for at the API server, for the cache only holds objects that carry our label: an object of that name may
-// exist and be somebody else's, or may have been written a moment ago.
+// exist and be somebody else's, or may have been written a moment ago. What comes from the cache is its own and must not be changed;
+// see copied.
 func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (observed, error) {
 	app := &quellv1alpha1.App{}
-	if err := r.Client.Get(ctx, key, app); err != nil {
+	if err := r.Client.Get(ctx, key, app, client.UnsafeDisableDeepCopy); err != nil {
 		return observed{}, client.IgnoreNotFound(err)
 	}
 	seen := observed{app: app, live: map[string]client.Object{}}
@@ -67,7 +68,7 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (observe
 		}
 	}
 	var err error
-	if seen.scalers, err = findScalers(ctx, r.Client, app, client.MatchingFields{byTarget: app.Name}); err != nil {
+	if seen.scalers, err = findScalers(ctx, r.Client, app, client.MatchingFields{byTarget: app.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return observed{}, err
 	}
 	if seen.former, err = r.formerAccounts(ctx, seen); err != nil {
@@ -81,9 +82,10 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (observe
 }
 
 // readAnew reads the App anew past the cache before an object without an owner is adopted: it may have been orphaned on purpose a
-// moment ago, and an owner that is gone would have it deleted.
+// moment ago, and an owner that is gone would have it deleted. So it does when a child is in another shard: the App may be there too,
+// and app is nil then.
 func (r *Reconciler) readAnew(ctx context.Context, seen observed) (observed, error) {
-	if deletionPending(seen.app) || !hasOrphan(seen) {
+	if deletionPending(seen.app) || !hasOrphan(seen) && !hasElsewhere(seen) {
 		return seen, nil
 	}
 	fresh := &quellv1alpha1.App{}
@@ -91,6 +93,9 @@ func (r *Reconciler) readAnew(ctx context.Context, seen observed) (observed, err
 		return observed{}, client.IgnoreNotFound(err)
 	}
 	seen.app = fresh
+	if !r.Shard.has(fresh) {
+		seen.app = nil
+	}
 	return seen, nil
 }
 
@@ -111,7 +116,7 @@ func (r *Reconciler) find(ctx context.Context, k kind, app *quellv1alpha1.App) (
 	if k.name == kindRoute {
 		return r.routes.find(ctx, key, wanted)
 	}
-	live, err := readChild(ctx, r.Client, k, key)
+	live, err := readChild(ctx, r.Client, k, key, client.UnsafeDisableDeepCopy)
 	if live == nil && err == nil && wanted {
 		live, err = readChild(ctx, r.Reader, k, key)
 	}
@@ -123,9 +128,9 @@ func childKey(k kind, app *quellv1alpha1.App) client.ObjectKey {
 }
 
 // readChild reads one child, nil when it does not exist.
-func readChild(ctx context.Context, from client.Reader, k kind, key client.ObjectKey) (client.Object, error) {
+func readChild(ctx context.Context, from client.Reader, k kind, key client.ObjectKey, options ...client.GetOption) (client.Object, error) {
 	live := k.object()
-	err := from.Get(ctx, key, live)
+	err := from.Get(ctx, key, live, options...)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

@@ -44,7 +44,7 @@ const (
 // statusLimit keeps a child that flaps from making its App's status flap as fast. A rollout has some ten transitions.
 var statusLimit = ssa.Pace{Free: 30, PerChild: 5, Window: time.Minute, Pause: 2 * time.Second, MaxPause: 30 * time.Second}
 
-// Options are what a Reconciler works with. All are required but Version and Clock.
+// Options are what a Reconciler works with. All are required but Version, Shard and Clock.
 type Options struct {
 	// Client reads through the cache and writes.
 	Client client.Client
@@ -54,6 +54,8 @@ type Options struct {
 	Events events.EventRecorder
 	// Version of the operator, for status.operatorVersion; what is longer than the schema allows is cut, "" is not stated.
 	Version string
+	// Shard is the part of the Apps that the Client's cache holds, as its CacheOptions make it; "" are those without LabelShard.
+	Shard Shard
 	// Clock is the time source; nil means the real one.
 	Clock clock.PassiveClock
 }
@@ -66,6 +68,8 @@ type Reconciler struct {
 	configs  *configs
 	routes   *routes
 	standing *standstills
+	arrived  *arrivals
+	settled  *settlements
 }
 
 // New returns a Reconciler; the scheme of its client must know App and the built-in kinds.
@@ -89,13 +93,16 @@ func New(o Options) (*Reconciler, error) {
 			FieldManager: statusManager, Limit: statusLimit, Clock: o.Clock,
 		},
 		Details: []string{"ready", "replicas", "readyReplicas", "availableReplicas", "updatedReplicas", "images", "revision", "children"},
-		Settle:  settle,
+		Settle:  settle, Incidental: []string{"operatorVersion"},
 	})
 	if err != nil {
 		return nil, err
 	}
 	configs, err := newConfigs(o)
-	return &Reconciler{Options: o, children: children, status: status, configs: configs, routes: newRoutes(o), standing: newStandstills()}, err
+	return &Reconciler{
+		Options: o, children: children, status: status, configs: configs, routes: newRoutes(o),
+		standing: newStandstills(), arrived: newArrivals(), settled: newSettlements(),
+	}, err
 }
 
 // AddToScheme registers every kind that the controller works with.
@@ -117,7 +124,8 @@ func AddToScheme(scheme *runtime.Scheme) error {
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=apps.quell.dev,verbs=list;watch
 
-// Reconcile observes an App and its children, applies the children and reports. A converged App costs no request.
+// Reconcile observes an App and its children, applies the children and reports. A converged App costs no request, and is not even
+// compared while the cache holds the very objects of the last look.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	seen, err := r.observe(ctx, req.NamespacedName)
 	if err != nil {
@@ -125,8 +133,30 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	if seen.app == nil {
 		r.standing.forget(req.NamespacedName)
+		r.arrived.forget(req.NamespacedName)
+		r.settled.note(req.NamespacedName, sighting{}, false)
 		return ctrl.Result{}, nil
 	}
+	sight, whole := seen.sight()
+	if whole && r.settled.has(req.NamespacedName, sight) {
+		return ctrl.Result{}, nil
+	}
+	if seen, err = r.copied(seen); err != nil {
+		return ctrl.Result{}, err
+	}
+	result, settled, err := r.bring(ctx, seen)
+	r.settled.note(req.NamespacedName, sight, whole && settled)
+	return result, err
+}
+
+// bring applies the children of an App and reports. settled tells that there was nothing to do, nor will there be as long as what was
+// observed stays as it is.
+func (r *Reconciler) bring(ctx context.Context, seen observed) (result ctrl.Result, settled bool, err error) {
+	again, err := r.takeIn(ctx, seen, r.Clock.Now())
+	if err != nil {
+		return ctrl.Result{}, false, err
+	}
+	cached := seen.app
 	seen.app = r.withNewestStatus(seen.app)
 	children := r.applyChildren(ctx, seen)
 	r.tellTaken(seen.app, children)
@@ -142,7 +172,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	r.tellStatus(seen.app, written)
 	logDecisions(ctx, children, written)
-	return next(children, written, err, seen.stuck.again)
+	result, err = next(children, written, err, seen.stuck.again, again)
+	return result, err == nil && seen.app == cached && !r.arrived.has(cached) && isSettled(children, written, result), err
 }
 
 func objects(children []applied) []client.Object {
@@ -171,9 +202,9 @@ func logDecisions(ctx context.Context, children []applied, status ssa.Result) {
 
 // next says when to look again: what a person has to change is not retried hotly, what was held back is written when its
 // pause ends, everything else that failed goes through the work queue's own back-off.
-func next(children []applied, status ssa.Result, statusErr error, lookAgain time.Duration) (ctrl.Result, error) {
+func next(children []applied, status ssa.Result, statusErr error, lookAgain ...time.Duration) (ctrl.Result, error) {
 	retry := []error{retryable(statusErr)}
-	waits := []time.Duration{status.RetryAfter, stalledWait(statusErr), lookAgain}
+	waits := append(lookAgain, status.RetryAfter, stalledWait(statusErr))
 	for _, c := range children {
 		retry = append(retry, retryable(c.err))
 		waits = append(waits, c.RetryAfter, stalledWait(c.err))

@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -40,7 +39,7 @@ func newRoutes(o Options) *routes {
 	r.kindWatch = &kindWatch{
 		kind: kindRoute, empty: empty[gatewayv1.HTTPRoute], may: r.served, ends: endOfRoutes, users: r.users,
 		options: cache.Options{
-			DefaultLabelSelector: labels.SelectorFromSet(labels.Set{LabelManagedBy: ManagedBy}), DefaultTransform: trimManagedFields,
+			DefaultLabelSelector: o.Shard.children(), DefaultTransform: trimManagedFields,
 		},
 		handler: handler.EnqueueRequestForOwner(o.Client.Scheme(), o.Client.RESTMapper(), &quellv1alpha1.App{}, handler.OnlyControllerOwner()),
 		changes: eventfilter.Projected(kindNamed(kindRoute).facts), now: o.Clock.Now,
@@ -60,7 +59,7 @@ func (r *routes) find(ctx context.Context, key client.ObjectKey, wanted bool) (c
 		return nil, err
 	}
 	route := &gatewayv1.HTTPRoute{}
-	err = running.read(ctx, key, route)
+	err = running.read(ctx, key, route, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) && wanted {
 		err = r.reader.Get(ctx, key, route)
 	}

@@ -17,7 +17,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -33,15 +32,16 @@ import (
 // crdName is the CustomResourceDefinition of App.
 const crdName = "apps.quell.dev"
 
-// CacheOptions narrow the manager's cache to what the controller needs: children that carry our label, without the
+// CacheOptions are those of the Shard without a name.
+func CacheOptions() cache.Options { return Shard("").CacheOptions() }
+
+// CacheOptions narrow the manager's cache to what the controller needs: the shard's Apps, its children by our label, without the
 // managedFields of their status, all autoscalers, and the one CustomResourceDefinition. Other foreign objects cost nothing.
-func CacheOptions() cache.Options {
-	ours := cache.ByObject{
-		Label:     labels.SelectorFromSet(labels.Set{LabelManagedBy: ManagedBy}),
-		Transform: trimManagedFields,
-	}
+func (s Shard) CacheOptions() cache.Options {
+	ours := cache.ByObject{Label: s.children(), Transform: trimManagedFields}
 	byObject := map[client.Object]cache.ByObject{
-		crd(): {Field: fields.OneTermEqualSelector("metadata.name", crdName)},
+		&quellv1alpha1.App{}: {Label: s.selector(nil), Transform: trimApp},
+		crd():                {Field: fields.OneTermEqualSelector("metadata.name", crdName)},
 	}
 	for _, k := range kinds {
 		switch k.name {
@@ -61,20 +61,34 @@ func crd() *metav1.PartialObjectMetadata {
 	return m
 }
 
-// trimManagedFields drops the entries of subresources, which say nothing about what is applied to a child.
-func trimManagedFields(object any) (any, error) {
-	o, ok := object.(metav1.Object)
+// trimApp drops what is nobody's business here: who owns the spec, and what kubectl apply said last, which is the spec once more.
+func trimApp(object any) (any, error) {
+	app, ok := object.(*quellv1alpha1.App)
 	if !ok {
 		return object, nil
 	}
+	delete(app.Annotations, corev1.LastAppliedConfigAnnotation)
+	keepEntries(app, func(e metav1.ManagedFieldsEntry) bool { return e.Subresource == "status" })
+	return app, nil
+}
+
+// trimManagedFields drops the entries of subresources, which say nothing about what is applied to a child.
+func trimManagedFields(object any) (any, error) {
+	if o, ok := object.(metav1.Object); ok {
+		keepEntries(o, func(e metav1.ManagedFieldsEntry) bool { return e.Subresource != "status" })
+	}
+	return object, nil
+}
+
+// keepEntries leaves an object its managedFields of one sort, in a list without room for others.
+func keepEntries(o metav1.Object, keep func(metav1.ManagedFieldsEntry) bool) {
 	var kept []metav1.ManagedFieldsEntry
 	for _, e := range o.GetManagedFields() {
-		if e.Subresource != "status" {
+		if keep(e) {
 			kept = append(kept, e)
 		}
 	}
-	o.SetManagedFields(kept)
-	return object, nil
+	o.SetManagedFields(slices.Clip(kept))
 }
 
 // SetupWithManager makes the manager run the controller with so many concurrent reconciles. ctx bounds the setup alone.

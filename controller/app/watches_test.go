@@ -94,3 +94,16 @@ func TestAKindThatIsNotServedIsKnownByItsError(t *testing.T) {
 		})
 	}
 }
+
+func TestTheCacheKeepsOfAnAppWhatIsRead(t *testing.T) {
+	g := NewWithT(t)
+	spec, status := metav1.ManagedFieldsEntry{Manager: "kubectl"}, metav1.ManagedFieldsEntry{Manager: statusManager, Subresource: "status"}
+	app := shop()
+	app.ManagedFields = []metav1.ManagedFieldsEntry{spec, status}
+	app.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: "{}", "team": "a"}
+	want := app.DeepCopy()
+	want.ManagedFields = []metav1.ManagedFieldsEntry{status}
+	want.Annotations = map[string]string{"team": "a"}
+	g.Expect(trimApp(app)).To(Equal(want))
+	g.Expect(trimApp("not an App")).To(Equal("not an App"))
+}

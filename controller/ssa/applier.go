@@ -110,10 +110,12 @@ func (a *Applier) Apply(ctx context.Context, in Intent) (Result, error) {
 // has changed.
 func (a *Applier) SchemaChanged() { a.epoch.Add(1) }
 
-// finish completes decoded content with what depends on the live object, and may ask to hold details back.
+// finish completes decoded content with what depends on the live object, may ask to hold details back, and tells what alone is no
+// reason to write.
 type finish struct {
-	complete func(u *unstructured.Unstructured, live client.Object, now time.Time) error
-	settle   func(c *call) time.Duration
+	complete   func(u *unstructured.Unstructured, live client.Object, now time.Time) error
+	settle     func(c *call) time.Duration
+	incidental func(r Reason) bool
 }
 
 // call is one Apply on its way.
@@ -169,7 +171,7 @@ func (a *Applier) apply(ctx context.Context, in Intent, f finish) (Result, error
 // remembered reports whether this content is known to be in place at this version of the object, with nothing left to tell.
 func (c *call) remembered() bool {
 	return c.Live != nil && c.record.known && !c.record.doubt && c.record.sent == c.sent &&
-		c.record.version == c.Live.GetResourceVersion() && len(c.record.unsticky) == 0 && c.record.contention.level == 0
+		c.record.version == c.Live.GetResourceVersion() && len(c.record.unsticky) == 0 && c.record.contention.level() == 0
 }
 
 // dependsOn is Intent.Inputs and, for a subresource, the generation of the object itself, which no write of ours moves.

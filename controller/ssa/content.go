@@ -13,9 +13,15 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-type digest = [sha256.Size]byte
+// digest is the first half of a SHA-256 sum: an Applier keeps seven for each object.
+type digest = [sha256.Size / 2]byte
 
-func digestOf(text string) digest { return sha256.Sum256([]byte(text)) }
+func sum(raw []byte) digest {
+	whole := sha256.Sum256(raw)
+	return digest(whole[:])
+}
+
+func digestOf(text string) digest { return sum([]byte(text)) }
 
 // content is one desired state in the forms that the check needs.
 type content struct {
@@ -52,7 +58,7 @@ func identify(desired runtime.ApplyConfiguration) (digest, error) {
 		return d, nil
 	}
 	raw, err := encode(desired)
-	return sha256.Sum256(raw), err
+	return sum(raw), err
 }
 
 // decode turns an encoded apply configuration into an object that can be sent, and refuses what an apply through the
@@ -127,5 +133,5 @@ func canonicalDigest(canonical any) (digest, error) {
 	if err != nil {
 		return digest{}, fmt.Errorf("encode canonical form: %w", err)
 	}
-	return sha256.Sum256(raw), nil
+	return sum(raw), nil
 }

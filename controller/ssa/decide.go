@@ -49,6 +49,9 @@ func (c *call) findReasons() error {
 	if c.result.Reasons, err = difference(c.content, typed, c.entries, c.owner(), c.surplus); err != nil {
 		return err
 	}
+	if c.incidental != nil && !slices.ContainsFunc(c.result.Reasons, func(r Reason) bool { return !c.incidental(r) }) {
+		c.result.Reasons = nil
+	}
 	if c.opts.Subresource == "" && len(c.result.Reasons) == 0 {
 		c.result.Reasons = moved("", c.object.Object, c.arranged())
 	}
@@ -108,7 +111,7 @@ func (c *call) throttle() bool {
 func (c *call) fight() bool {
 	waiting := c.record.contention.wait(c.now) > 0
 	c.result.RetryAfter = c.record.contention.pass(c.opts.Contention, 0, c.now)
-	if c.record.contention.level == 0 {
+	if c.record.contention.level() == 0 {
 		return false
 	}
 	if !waiting {
@@ -126,7 +129,7 @@ func (c *call) stillContended() {
 		return
 	}
 	c.record.contended = nil
-	if c.now.Sub(c.record.contention.last) > c.opts.Contention.Window {
+	if c.record.contention.age(c.now) > c.opts.Contention.Window {
 		c.record.inTheWay = nil
 	}
 }

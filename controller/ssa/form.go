@@ -2,7 +2,6 @@ package ssa
 
 import (
 	"cmp"
-	"crypto/sha256"
 	"encoding/binary"
 	"math"
 	"reflect"
@@ -31,7 +30,7 @@ func formOf(v any) (digest, bool) {
 	defer forms.Put(f)
 	f.bytes, f.opaque = f.bytes[:0], false
 	f.dynamic(reflect.ValueOf(v), 0)
-	return sha256.Sum256(f.bytes), !f.opaque
+	return sum(f.bytes), !f.opaque
 }
 
 // dynamic adds a value with its type, for values whose place does not tell it.

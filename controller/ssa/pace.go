@@ -3,6 +3,7 @@ package ssa
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -31,23 +32,45 @@ var (
 // maxFree bounds the budget of an object with very many children.
 const maxFree = 1000
 
-// brake applies a Pace to one object. Its zero value is a brake that was never needed.
-type brake struct {
+// brake applies a Pace to one object. Its zero value is a brake that was never needed, as most are, and takes one word.
+type brake struct{ *braking }
+
+// braking is what a brake that was needed remembers.
+type braking struct {
 	limiter *rate.Limiter
-	// level counts the pauses since the last calm time.
-	level int
+	// pauses counts them since the last calm time.
+	pauses int
 	// until is the end of the current pause, last the last time a write was asked for.
 	until, last time.Time
 }
 
+// level is how many pauses there were since the last calm time.
+func (b brake) level() int {
+	if b.braking == nil {
+		return 0
+	}
+	return b.pauses
+}
+
+// age is how long ago a write was last asked for; a brake that was never needed is as old as can be.
+func (b brake) age(now time.Time) time.Duration {
+	if b.braking == nil {
+		return math.MaxInt64
+	}
+	return now.Sub(b.last)
+}
+
 // wait returns how long the current pause still lasts.
-func (b *brake) wait(now time.Time) time.Duration {
+func (b brake) wait(now time.Time) time.Duration {
+	if b.braking == nil {
+		return 0
+	}
 	b.follow(now)
 	return max(0, b.until.Sub(now))
 }
 
 // follow keeps the brake in step with a clock that was set back: no pause lasts longer because of that.
-func (b *brake) follow(now time.Time) {
+func (b *braking) follow(now time.Time) {
 	if back := b.last.Sub(now); back > 0 {
 		b.last, b.until = now, b.until.Add(-back)
 	}
@@ -56,17 +79,22 @@ func (b *brake) follow(now time.Time) {
 // pass asks for one write. It returns zero when it may go out now, else how long it has to be held back. A write after a
 // pause is allowed, and makes the next pause longer.
 func (b *brake) pass(p Pace, children int, now time.Time) time.Duration {
+	if b.braking == nil {
+		b.braking = &braking{}
+	}
 	if wait := b.wait(now); wait > 0 {
 		return wait
 	}
-	b.calm(p, now)
+	if b.calm(p, now); b.braking == nil {
+		b.braking = &braking{}
+	}
 	b.last = now
-	if b.level == 0 && b.free(p, children, now) {
+	if b.pauses == 0 && b.free(p, children, now) {
 		return 0
 	}
-	b.until = now.Add(p.pause(b.level))
-	b.level++
-	if b.level == 1 {
+	b.until = now.Add(p.pause(b.pauses))
+	b.pauses++
+	if b.pauses == 1 {
 		return b.wait(now)
 	}
 	return 0
@@ -74,18 +102,18 @@ func (b *brake) pass(p Pace, children int, now time.Time) time.Duration {
 
 // calm returns how long it has to stay quiet until the pauses are forgotten, and forgets them when it has been.
 func (b *brake) calm(p Pace, now time.Time) time.Duration {
-	if b.level == 0 {
+	if b.level() == 0 {
 		return 0
 	}
 	b.follow(now)
-	rest := p.Window + 2*p.pause(b.level) - now.Sub(b.last)
+	rest := p.Window + 2*p.pause(b.pauses) - now.Sub(b.last)
 	if rest < 0 {
 		*b = brake{}
 	}
 	return max(0, rest)
 }
 
-func (b *brake) free(p Pace, children int, now time.Time) bool {
+func (b *braking) free(p Pace, children int, now time.Time) bool {
 	budget := min(p.Free+children*p.PerChild, maxFree)
 	if b.limiter == nil {
 		b.limiter = rate.NewLimiter(rate.Limit(float64(budget)/p.Window.Seconds()), budget)

@@ -18,14 +18,17 @@ type StatusOptions struct {
 	Details []string
 	// Settle is that time; zero writes details at once too.
 	Settle time.Duration
+	// Incidental are fields directly under status that tell of the writer, such as its version. That they would change is no reason to
+	// write, and the outcome is Unchanged; the next write of anything else brings them along. What others took is taken back.
+	Incidental []string
 }
 
 // StatusWriter applies the status of one kind under one field manager. It is an Applier for the status subresource that
 // also sets the transition times of the conditions in status.conditions. Safe for concurrent use.
 type StatusWriter struct {
-	applier *Applier
-	details []string
-	settle  time.Duration
+	applier             *Applier
+	details, incidental []string
+	settle              time.Duration
 }
 
 // NewStatusWriter returns a StatusWriter, or an error that names the option that is missing or out of range.
@@ -35,7 +38,7 @@ func NewStatusWriter(o StatusOptions) (*StatusWriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &StatusWriter{applier: applier, details: o.Details, settle: o.Settle}, nil
+	return &StatusWriter{applier: applier, details: o.Details, incidental: o.Incidental, settle: o.Settle}, nil
 }
 
 // Write brings the status of Intent.Live to Intent.Desired: the whole object's apply configuration with nothing but its name,
@@ -45,7 +48,7 @@ func NewStatusWriter(o StatusOptions) (*StatusWriter, error) {
 // Result and error are those of Applier.Apply. Call again after Result.RetryAfter when something was held back: our own
 // writes wake nobody up.
 func (w *StatusWriter) Write(ctx context.Context, in Intent) (Result, error) {
-	return w.applier.apply(ctx, in, finish{complete: carryTransitionTimes, settle: w.wait})
+	return w.applier.apply(ctx, in, finish{complete: carryTransitionTimes, settle: w.wait, incidental: w.isIncidental})
 }
 
 // Newest is the newest version of an object that is known without a request: what the API server answered to the last write while
@@ -72,9 +75,18 @@ func (w *StatusWriter) wait(c *call) time.Duration {
 
 // counts reports whether a reason is more than a detail.
 func (w *StatusWriter) counts(r Reason) bool {
+	return r.Change == Taken || !slices.Contains(w.details, statusField(r))
+}
+
+func (w *StatusWriter) isIncidental(r Reason) bool {
+	return r.Change != Taken && r.Change != Shared && slices.Contains(w.incidental, statusField(r))
+}
+
+// statusField is the field directly under status that a reason is about.
+func statusField(r Reason) string {
 	field := strings.TrimPrefix(r.Path, ".status.")
 	if end := strings.IndexAny(field, ".["); end >= 0 {
 		field = field[:end]
 	}
-	return r.Change == Taken || !slices.Contains(w.details, field)
+	return field
 }

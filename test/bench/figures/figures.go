@@ -43,7 +43,8 @@ type RequestRow struct {
 	Phase      string `json:"phase"`
 	// Verbs counts requests by verb and resource, as in "patch apps/status". Watches count when they begin.
 	Verbs map[string]int `json:"verbs"`
-	// Writes are those of the requests that ask for a change, Changes those of the writes that changed what is stored.
+	// Writes are those of the requests that ask for a change, but for Events, Changes those of the writes that changed what is stored.
+	// The rivals record no Events; Quell's are among the Verbs.
 	Writes  int `json:"writes"`
 	Changes int `json:"changes"`
 	// Refused are the requests with an HTTP status of 400 or more.

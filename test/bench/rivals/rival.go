@@ -15,7 +15,8 @@ import (
 type Rival struct {
 	// Name is for tables and benchmark names: lower case, words joined by hyphens.
 	Name string
-	// How is one line of what it does, Source the address of the documentation that tells people to do so.
+	// How is one line of what it does, Source the address of the documentation that tells people to do so, of code that does, or, of a
+	// known mistake, of a report.
 	How, Source string
 	// SeesLostOwnership tells that its reconcile notices when another manager has changed a field of the status that it wrote.
 	SeesLostOwnership bool

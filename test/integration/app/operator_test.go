@@ -26,9 +26,10 @@ const (
 
 // operator runs the controller in this process as cmd/manager does, so that a test can stop and start it.
 type operator struct {
-	config *rest.Config
-	cancel context.CancelFunc
-	ended  chan error
+	config  *rest.Config
+	version string
+	cancel  context.CancelFunc
+	ended   chan error
 }
 
 func newOperator(ctx context.Context) *operator {
@@ -36,7 +37,7 @@ func newOperator(ctx context.Context) *operator {
 	cfg, _, err := localcluster.ServiceAccountConfig(ctx, cluster.Config(), "quell-system", "quell-manager")
 	Expect(err).NotTo(HaveOccurred())
 	cfg.UserAgent = userAgent
-	return &operator{config: cfg}
+	return &operator{config: cfg, version: operatorVersion}
 }
 
 func (o *operator) start() {
@@ -49,7 +50,7 @@ func (o *operator) start() {
 		Controller: config.Controller{SkipNameValidation: &skipNames},
 	})
 	Expect(err).NotTo(HaveOccurred())
-	apps, err := app.New(app.Options{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("quell"), Version: operatorVersion})
+	apps, err := app.New(app.Options{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("quell"), Version: o.version})
 	Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithCancel(context.Background())
 	Expect(apps.SetupWithManager(ctx, mgr, 4)).To(Succeed())

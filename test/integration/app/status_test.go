@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
@@ -284,6 +285,35 @@ var _ = Describe("The status of an App", func() {
 		Expect(a.Status.Rendering).To(BeNumerically(">", 0))
 		Expect([]string{a.Status.Image, a.Status.RolledOutImage}).To(Equal([]string{image, image}))
 		Expect(a.Status.Revision).To(BeEquivalentTo(1))
+	})
+
+	It("tells the operator's version without a write for it alone", func(ctx SpecContext) {
+		ns := newNamespace(ctx)
+		a := createReady(ctx, newApp(ns, "shop"))
+		awaitIdle(ctx)
+		start, before := mark(), a.ResourceVersion
+		manager.stop()
+		manager.version = "v0.0.1-test"
+		DeferCleanup(func() {
+			manager.stop()
+			manager.version = operatorVersion
+			manager.start()
+		})
+		manager.start()
+		awaitIdle(ctx)
+		touch(ctx, a)
+		awaitIdle(ctx)
+		Expect(manager.writes(start, ns)).To(BeEmpty())
+		Expect(status(ctx, Default, a).OperatorVersion).To(Equal(operatorVersion))
+		Expect(a.ResourceVersion).NotTo(Equal(before), "it was touched")
+
+		change(ctx, a, func(a *quellv1alpha1.App) { a.Spec.Replicas = ptr.To[int32](2) })
+		converge(ctx, a)
+		Expect(status(ctx, Default, a).OperatorVersion).To(Equal("v0.0.1-test"))
+
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"operatorVersion":"v9"}}`))
+		Expect(admin.Status().Patch(ctx, a, patch, client.FieldOwner("rival"))).To(Succeed())
+		Eventually(ctx, func(g Gomega) { g.Expect(status(ctx, g, a).OperatorVersion).To(Equal("v0.0.1-test")) }).Should(Succeed())
 	})
 
 	It("tells the image that is rolled out until the next one is", func(ctx SpecContext) {

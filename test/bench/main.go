@@ -1,0 +1,124 @@
+// Command bench measures Quell beside the other ways to write status and writes docs/benchmarks.md. See its --help.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/hduolab/quell/test/bench/noop"
+	"github.com/hduolab/quell/test/bench/report"
+	"github.com/hduolab/quell/test/bench/requests"
+	"github.com/hduolab/quell/test/bench/scale"
+	"github.com/spf13/cobra"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+type options struct {
+	requests requests.Options
+	noop     noop.Options
+	scale    scale.Options
+}
+
+// part is one of the measurements; its figures are kept as docs/benchmarks/<name>.json.
+type part struct {
+	name, short string
+	run         func(ctx context.Context, o options, progress io.Writer) (any, error)
+}
+
+var parts = []part{
+	{"requests", "count the requests of an App's life for each way to write status (about 25 minutes)",
+		func(ctx context.Context, o options, progress io.Writer) (any, error) {
+			return requests.Run(ctx, o.requests, progress)
+		}},
+	{"noop", "measure reconciles that have nothing to write (about 10 minutes)",
+		func(ctx context.Context, o options, progress io.Writer) (any, error) {
+			return noop.Run(ctx, o.noop, progress)
+		}},
+	{"scale", "measure the operator with many Apps (about 90 minutes)",
+		func(ctx context.Context, o options, progress io.Writer) (any, error) {
+			return scale.Run(ctx, o.scale, progress)
+		}},
+}
+
+func main() { os.Exit(command(os.Args[1:])) }
+
+func command(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctrl.SetLogger(logr.Discard())
+	root := newRoot()
+	root.SetArgs(args)
+	if err := root.ExecuteContext(ctx); err != nil {
+		fmt.Fprintf(os.Stderr, "error: %v\n", err)
+		return 1
+	}
+	return 0
+}
+
+func newRoot() *cobra.Command {
+	o := options{noop: noop.Options{Root: checkout()}, scale: scale.Options{Root: checkout()}}
+	root := &cobra.Command{
+		Use:   "bench",
+		Short: "measure Quell beside the other ways to write status",
+		Long: `bench measures each way to write status on the same job, side by side on one local control plane, keeps the figures in
+docs/benchmarks/*.json and writes docs/benchmarks.md and its plots from them. Without a command it measures all, in about two
+hours. What is printed is of this machine; what counts are the ratios within one run, so nothing else should run beside it.`,
+		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error { return measure(cmd, o, parts...) },
+	}
+	flags := root.PersistentFlags()
+	flags.IntVar(&o.requests.Flaps, "flaps", 100, "requests: how often the child's availability changes in the phase of that name")
+	flags.IntVar(&o.noop.Count, "count", 5, "noop: how often each benchmark is run")
+	flags.IntSliceVar(&o.scale.Sizes, "sizes", []int{1000, 10000, 50000}, "scale: numbers of Apps")
+	flags.IntVar(&o.scale.Foreign, "foreign", 50000, "scale: number of Deployments that are no App's")
+	flags.DurationVar(&o.scale.Rest, "rest", 10*time.Minute, "scale: how long the restarted operator is watched")
+	for _, p := range parts {
+		root.AddCommand(&cobra.Command{
+			Use: p.name, Short: p.short, Args: cobra.NoArgs,
+			RunE: func(cmd *cobra.Command, _ []string) error { return measure(cmd, o, p) },
+		})
+	}
+	root.AddCommand(&cobra.Command{
+		Use: "page", Short: "write docs/benchmarks.md again from the figures that are kept", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return measure(cmd, o) },
+	})
+	return root
+}
+
+// measure runs parts, keeps the figures of each as soon as it has them, and writes the page.
+func measure(cmd *cobra.Command, o options, parts ...part) error {
+	docs := filepath.Join(checkout(), "docs")
+	for _, p := range parts {
+		result, err := p.run(cmd.Context(), o, cmd.OutOrStdout())
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+		raw, err := json.MarshalIndent(result, "", "  ")
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(docs, "benchmarks", p.name+".json"), append(raw, '\n'), 0o644); err != nil { //nolint:gosec // a page for all
+			return err
+		}
+	}
+	if err := report.Render(docs); err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "wrote %s\n", filepath.Join(docs, "benchmarks.md"))
+	return nil
+}
+
+// checkout is the folder that this was built from.
+func checkout() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "../..")
+}
