@@ -32,6 +32,7 @@ func childLabels(app *quellv1alpha1.App) map[string]string {
 	if labels == nil {
 		labels = map[string]string{}
 	}
+	delete(labels, LabelShard) // an App's common labels cannot move its children
 	maps.Copy(labels, selectorLabels(app))
 	labels[LabelManagedBy] = ManagedBy
 	return labels
@@ -41,7 +42,6 @@ func childLabels(app *quellv1alpha1.App) map[string]string {
 // shard would replace them.
 func objectLabels(app *quellv1alpha1.App) map[string]string {
 	labels := childLabels(app)
-	delete(labels, LabelShard) // an App's common labels cannot move its children
 	if shard := app.Labels[LabelShard]; shard != "" {
 		labels[LabelShard] = shard
 	}

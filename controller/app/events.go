@@ -16,7 +16,6 @@ import (
 
 // tell records events for transitions that were written. app is as it was before the write.
 func (r *Reconciler) tell(app *quellv1alpha1.App, written *quellv1alpha1ac.AppStatusApplyConfiguration) {
-	app = anyVersion(app)
 	for _, c := range written.Conditions {
 		before := meta.FindStatusCondition(app.Status.Conditions, *c.Type)
 		if before != nil && before.Status == *c.Status && before.Reason == *c.Reason {
@@ -26,7 +25,7 @@ func (r *Reconciler) tell(app *quellv1alpha1.App, written *quellv1alpha1ac.AppSt
 		case *c.Type == quellv1alpha1.ConditionStalled && *c.Status == metav1.ConditionTrue:
 			r.Events.Eventf(app, nil, corev1.EventTypeWarning, *c.Reason, "Reconcile", "%s", *c.Message)
 		case *c.Type == quellv1alpha1.ConditionReady && *c.Status == metav1.ConditionTrue:
-			r.Events.Eventf(app, nil, corev1.EventTypeNormal, "Ready", "Reconcile", "%s", *c.Message)
+			r.Events.Eventf(anyVersion(app), nil, corev1.EventTypeNormal, "Ready", "Reconcile", "%s", *c.Message)
 		case *c.Type == quellv1alpha1.ConditionReconciling && *c.Reason == reasonContended:
 			r.Events.Eventf(app, nil, corev1.EventTypeWarning, *c.Reason, "Reconcile", "%s", *c.Message)
 		case *c.Type == quellv1alpha1.ConditionFieldConflict && *c.Status == metav1.ConditionTrue:
@@ -34,12 +33,12 @@ func (r *Reconciler) tell(app *quellv1alpha1.App, written *quellv1alpha1ac.AppSt
 		}
 	}
 	if !deletionPending(app) && meta.IsStatusConditionTrue(app.Status.Conditions, quellv1alpha1.ConditionFieldConflict) && !says(written, quellv1alpha1.ConditionFieldConflict) {
-		r.Events.Eventf(app, nil, corev1.EventTypeNormal, "FieldConflictEnded", "Reconcile", "nobody else owns fields that the App sets any more")
+		r.Events.Eventf(anyVersion(app), nil, corev1.EventTypeNormal, "FieldConflictEnded", "Reconcile", "nobody else owns fields that the App sets any more")
 	}
 }
 
-// anyVersion is an App for events that come again and again. A recorder counts those in one object, a series, as long as they are
-// about the same version, and each status is a new one.
+// anyVersion is an App for events that say the same again and again. A recorder counts those in one object, a series, as long as they
+// are about the same version, and each status is a new one. It keeps the first text, so other events need the version.
 func anyVersion(app *quellv1alpha1.App) *quellv1alpha1.App {
 	unversioned := *app
 	unversioned.ResourceVersion = ""
@@ -74,6 +73,6 @@ func (r *Reconciler) tellStatus(app *quellv1alpha1.App, status ssa.Result) {
 	}
 	switch status.Outcome {
 	case ssa.Contended, ssa.SelfChurn, ssa.DoesNotStick:
-		r.Events.Eventf(anyVersion(app), nil, corev1.EventTypeWarning, "Status"+string(status.Outcome), "Report", "%s", bounded(status.String()))
+		r.Events.Eventf(app, nil, corev1.EventTypeWarning, "Status"+string(status.Outcome), "Report", "%s", bounded(status.String()))
 	}
 }

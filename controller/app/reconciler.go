@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
@@ -204,7 +205,7 @@ func logDecisions(ctx context.Context, children []applied, status ssa.Result) {
 // pause ends, everything else that failed goes through the work queue's own back-off.
 func next(children []applied, status ssa.Result, statusErr error, lookAgain ...time.Duration) (ctrl.Result, error) {
 	retry := []error{retryable(statusErr)}
-	waits := append(lookAgain, status.RetryAfter, stalledWait(statusErr))
+	waits := append(slices.Clone(lookAgain), status.RetryAfter, stalledWait(statusErr))
 	for _, c := range children {
 		retry = append(retry, retryable(c.err))
 		waits = append(waits, c.RetryAfter, stalledWait(c.err))

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 
-	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
 	"github.com/hduolab/quell/controller/ssa"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -81,14 +80,6 @@ func (l *settlements) note(key types.NamespacedName, s sighting, settled bool) {
 	if settled {
 		l.apps[key] = s
 	}
-}
-
-// has reports whether an App is known to have come from another shard.
-func (a *arrivals) has(app *quellv1alpha1.App) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	_, known := a.at[client.ObjectKeyFromObject(app)]
-	return known
 }
 
 // isSettled reports whether a reconcile found nothing to do and has nothing to wait for, and that from memory alone: then it is a

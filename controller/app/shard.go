@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
+	"github.com/hduolab/quell/controller/fieldowners"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
@@ -17,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 const (
@@ -63,8 +66,8 @@ func (s Shard) has(app *quellv1alpha1.App) bool {
 	return s.selector(nil).Matches(labels.Set(app.Labels))
 }
 
-// isElsewhere reports whether a child of the App is in another shard than the App, so that our cache does not have it: the App came
-// from there, or somebody relabelled the child.
+// isElsewhere reports whether a child of the App is in another shard than the App: the App came from there, or somebody relabelled
+// the child. Our cache does not have it then, unless it is an autoscaler.
 func isElsewhere(live client.Object, app *quellv1alpha1.App) bool {
 	return live.GetLabels()[LabelShard] != app.Labels[LabelShard] && metav1.IsControlledBy(live, app)
 }
@@ -111,6 +114,13 @@ func (a *arrivals) search(key types.NamespacedName, elsewhere bool, now time.Tim
 	return true, 0
 }
 
+func (a *arrivals) has(app *quellv1alpha1.App) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, known := a.at[client.ObjectKeyFromObject(app)]
+	return known
+}
+
 func (a *arrivals) forget(key types.NamespacedName) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -151,13 +161,21 @@ func (r *Reconciler) takeInKind(ctx context.Context, k kind, app *quellv1alpha1.
 	for i := range list.Items {
 		left := &list.Items[i]
 		left.SetGroupVersionKind(gvk)
-		if isElsewhere(left, app) && !(k.wanted(app) && left.Name == k.childName(app)) {
+		// What is wanted gets the right label, or loses the wrong one, as it is applied; the latter not while others own it too.
+		isApplied := k.wanted(app) && left.Name == k.childName(app) && (app.Labels[LabelShard] != "" || !isLabelShared(left))
+		if isElsewhere(left, app) && !isApplied {
 			if err := r.relabel(ctx, left, app.Labels[LabelShard]); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// isLabelShared reports whether others than our applies own the shard label of a child.
+func isLabelShared(left *metav1.PartialObjectMetadata) bool {
+	owners := fieldowners.OwnersOf(fieldowners.Parse(left.ManagedFields), fieldpath.MakePathOrDie("metadata", "labels", LabelShard))
+	return slices.ContainsFunc(owners, func(o fieldowners.Owner) bool { return o.Manager != ChildManager })
 }
 
 // relabel moves an object into a shard, if it still is what was seen; if it is not, that is an error and the next look decides.

@@ -29,7 +29,7 @@ type OwnWrites struct {
 // Everything else passes: a change of generation, labels, annotations, finalizers, owners or deletion, a foreign write to
 // any field, a foreign write that takes or removes a field of ours, creation, deletion and resync.
 //
-// What it drops needs no healing while one process at a time writes under this manager, as leader election sees to, and that
+// What it drops needs no healing while one process at a time writes an object under this manager, as leader election sees to, and that
 // process looks again after a write that failed, as ssa.StatusWriter makes it: it is what we wrote. It cannot tell a removal
 // of our field by somebody else from our own when a relist merges it with a later write of ours; the resync heals that.
 // If in doubt otherwise it passes the event: that costs one reconcile without a request. The cache must keep managedFields;

@@ -49,7 +49,7 @@ func (c *call) findReasons() error {
 	if c.result.Reasons, err = difference(c.content, typed, c.entries, c.owner(), c.surplus); err != nil {
 		return err
 	}
-	if c.incidental != nil && !slices.ContainsFunc(c.result.Reasons, func(r Reason) bool { return !c.incidental(r) }) {
+	if c.incidental != nil && len(c.record.unsticky) == 0 && !slices.ContainsFunc(c.result.Reasons, func(r Reason) bool { return !c.incidental(r) }) {
 		c.result.Reasons = nil
 	}
 	if c.opts.Subresource == "" && len(c.result.Reasons) == 0 {

@@ -43,7 +43,7 @@ func TestFormsDifferWhereTheJSONDoes(t *testing.T) {
 		after, err := json.Marshal(other)
 		g.Expect(err).NotTo(HaveOccurred())
 		variants++
-		g.Expect(formFor(g, other) == before).To(BeFalse(), "%s: %s", what, after)
+		g.Expect(formFor(g, other)).NotTo(Equal(before), "%s: %s", what, after)
 	}
 	vary = func(v any, set func(any), remove func()) {
 		switch v := v.(type) {
@@ -77,7 +77,7 @@ func TestFormsDifferWhereTheJSONDoes(t *testing.T) {
 	g.Expect(variants).To(BeNumerically(">", 40))
 
 	for range 20 {
-		g.Expect(formFor(g, rich()) == before).To(BeTrue(), "the order of maps does not count")
+		g.Expect(formFor(g, rich())).To(Equal(before), "the order of maps does not count")
 	}
 }
 
@@ -107,10 +107,27 @@ func TestFormsOfSpecialValues(t *testing.T) {
 		distinct[formFor(g, v)] = v
 	}
 	g.Expect(distinct).To(HaveLen(len(values)))
-	g.Expect(formFor(g, metav1.NewTime(time.Now())) == formFor(g, metav1.NewTime(time.Now().Add(time.Hour)))).To(BeFalse())
+	g.Expect(formFor(g, metav1.NewTime(time.Now()))).NotTo(Equal(formFor(g, metav1.NewTime(time.Now().Add(time.Hour)))))
 
 	now := time.Now()
-	g.Expect(formFor(g, metav1.NewTime(now)) == formFor(g, metav1.NewTime(now.Round(0)))).To(BeTrue(), "the monotonic clock is no content")
+	g.Expect(formFor(g, metav1.NewTime(now))).To(Equal(formFor(g, metav1.NewTime(now.Round(0)))), "the monotonic clock is no content")
+}
+
+func TestFormsTellTypesOfOneNameApart(t *testing.T) {
+	g := NewWithT(t)
+	one := func() any {
+		type T struct {
+			A int `json:"a"`
+		}
+		return T{1}
+	}
+	other := func() any {
+		type T struct {
+			A int `json:"b"`
+		}
+		return T{1}
+	}
+	g.Expect(formFor(g, map[string]any{"x": one()})).NotTo(Equal(formFor(g, map[string]any{"x": other()})))
 }
 
 func TestWhatHasNoForm(t *testing.T) {
@@ -118,8 +135,8 @@ func TestWhatHasNoForm(t *testing.T) {
 	type cycle struct{ Next *cycle }
 	round := &cycle{}
 	round.Next = round
-	type hidden struct{ at time.Time }
-	for _, v := range []any{round, hidden{}, func() {}, map[int]string{1: ""}, make(chan int)} {
+	type hidden struct{ at time.Time } // as a type with its own MarshalJSON might have
+	for _, v := range []any{round, hidden{at: time.Now()}, func() {}, map[int]string{1: ""}, make(chan int)} {
 		_, ok := formOf(v)
 		g.Expect(ok).To(BeFalse(), "%T", v)
 	}

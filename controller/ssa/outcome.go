@@ -15,7 +15,7 @@ type Outcome string
 
 // The outcomes. Result.Sent tells whether an apply was sent and accepted.
 const (
-	// Unchanged: the object is as desired; nothing was sent.
+	// Unchanged: the object is as desired, but for what StatusOptions call incidental; nothing was sent.
 	Unchanged Outcome = "Unchanged"
 	// Created: the object did not exist, as far as the caller knew, and was applied.
 	Created Outcome = "Created"

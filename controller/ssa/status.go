@@ -18,8 +18,9 @@ type StatusOptions struct {
 	Details []string
 	// Settle is that time; zero writes details at once too.
 	Settle time.Duration
-	// Incidental are fields directly under status that tell of the writer, such as its version. That they would change is no reason to
-	// write, and the outcome is Unchanged; the next write of anything else brings them along. What others took is taken back.
+	// Incidental are fields directly under status that tell of the writer, such as its version, and stay the same while a process runs.
+	// That they would change, or were removed, is no reason to write, and the outcome is Unchanged; the next write of anything else
+	// brings them along. What others took is taken back.
 	Incidental []string
 }
 
@@ -75,7 +76,7 @@ func (w *StatusWriter) wait(c *call) time.Duration {
 
 // counts reports whether a reason is more than a detail.
 func (w *StatusWriter) counts(r Reason) bool {
-	return r.Change == Taken || !slices.Contains(w.details, statusField(r))
+	return r.Change == Taken || !slices.Contains(w.details, statusField(r)) && !w.isIncidental(r)
 }
 
 func (w *StatusWriter) isIncidental(r Reason) bool {

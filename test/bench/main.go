@@ -78,6 +78,7 @@ hours. What is printed is of this machine; what counts are the ratios within one
 	flags := root.PersistentFlags()
 	flags.IntVar(&o.requests.Flaps, "flaps", 100, "requests: how often the child's availability changes in the phase of that name")
 	flags.IntVar(&o.noop.Count, "count", 5, "noop: how often each benchmark is run")
+	flags.StringVar(&o.scale.Profiles, "profiles", "", "scale: folder for the operator's heap profiles; by default none are kept")
 	flags.IntSliceVar(&o.scale.Sizes, "sizes", []int{1000, 10000, 50000}, "scale: numbers of Apps")
 	flags.IntVar(&o.scale.Foreign, "foreign", 50000, "scale: number of Deployments that are no App's")
 	flags.DurationVar(&o.scale.Rest, "rest", 10*time.Minute, "scale: how long the restarted operator is watched")

@@ -25,8 +25,6 @@ type Options struct {
 	Root string
 	// Count is how often each benchmark is run; zero means 5.
 	Count int
-	// Time is how long one run takes, as go test's -benchtime has it; "" means 1s.
-	Time string
 }
 
 // parts are the packages with benchmarks, by the folder of their module.
@@ -47,9 +45,6 @@ func Run(ctx context.Context, o Options, progress io.Writer) (figures.NoOp, erro
 	if o.Count == 0 {
 		o.Count = 5
 	}
-	if o.Time == "" {
-		o.Time = "1s"
-	}
 	found := map[string][]*parse.Benchmark{}
 	for _, part := range parts {
 		for _, p := range part.packages {
@@ -68,7 +63,7 @@ func Run(ctx context.Context, o Options, progress io.Writer) (figures.NoOp, erro
 
 func measure(ctx context.Context, o Options, folder, packages string, progress io.Writer) (io.Reader, error) {
 	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", ".", "-benchmem",
-		"-benchtime", o.Time, "-count", strconv.Itoa(o.Count), "-timeout", "1h", packages)
+		"-count", strconv.Itoa(o.Count), "-timeout", "1h", packages)
 	var output bytes.Buffer
 	cmd.Dir, cmd.Stdout, cmd.Stderr = folder, io.MultiWriter(&output, progress), progress
 	return &output, cmd.Run()

@@ -119,6 +119,34 @@ var _ = Describe("Shards", Ordered, func() {
 		Expect(len(sent)).To(BeNumerically("<=", 12), localcluster.Summary(sent))
 	})
 
+	It("take a child along that came to a shard as a thing to be removed and is wanted again", func(ctx SpecContext) {
+		account := func(name string) func(*quellv1alpha1.App) {
+			return func(a *quellv1alpha1.App) {
+				a.Spec.ServiceAccount = &quellv1alpha1.AppServiceAccount{Name: name, Create: new(true)}
+			}
+		}
+		a := newApp(ctx, "shop", "a")
+		change(ctx, a, account("shop-old"))
+		DeferCleanup(func(ctx SpecContext) { Expect(admin.Delete(ctx, a)).To(Succeed()) })
+		converge(ctx, a)
+		kept := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: "shop-old"}}
+		label := func() string {
+			Expect(admin.Get(ctx, client.ObjectKeyFromObject(kept), kept)).To(Succeed())
+			return kept.Labels[app.LabelShard]
+		}
+		change(ctx, a, func(a *quellv1alpha1.App) {
+			a.Labels[app.LabelShard] = "b"
+			account("shop-new")(a)
+		})
+		Eventually(ctx, label).Should(Equal("b"), "it is kept while Pods may run with it")
+		change(ctx, a, account("shop-old"))
+		converge(ctx, a)
+		move(a, "")
+		Eventually(ctx, label).Should(BeEmpty())
+		converge(ctx, a)
+		expectQuiet(ctx)
+	})
+
 	It("leave an App alone whose shard nobody runs, until somebody does", func(ctx SpecContext) {
 		a := of("a", 2)
 		since := mark()
