@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -66,7 +67,9 @@ func run(args []string) int {
 		fmt.Println("quell", version)
 		return 0
 	}
-	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&s.log)))
+	log := zap.New(zap.UseFlagOptions(&s.log))
+	ctrl.SetLogger(log)
+	klog.SetLogger(log) // client-go's own lines have the same form
 	if err := start(s); err != nil {
 		fmt.Fprintf(os.Stderr, "manager: %v\n", err)
 		return 1
