@@ -53,7 +53,7 @@ test-unit: ## run the tests that need no API server
 	go test $$(go list ./... | grep -v /quell/test/)
 
 .PHONY: test-integration
-test-integration: ## run the suites against a real API server (its first build takes about ten minutes)
+test-integration: ## run the suites against a real API server (its first build takes 10 to 17 minutes)
 	go run ./test/localcluster/cmd/localcluster build
 	@$(MAKE) --no-print-directory -k -j 2 test-app test-suites
 	go test -C test/bench -count 1 -timeout 60m ./...

@@ -32,7 +32,7 @@ Usage:
   go run ./test/demo [flags]
 
 Examples:
-  go run ./test/demo                              the whole story; the first time Kubernetes is built, in about ten minutes
+  go run ./test/demo                              the whole story; the first time Kubernetes is built, in 10 to 17 minutes
   go run ./test/demo --objects=1 --workers=1      one Widget is enough for a storm
   go run ./test/demo --held=3m                    see how the pauses of act 3 grow: 5 s, 10 s, 20 s, ... 5 min
 

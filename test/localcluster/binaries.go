@@ -57,7 +57,7 @@ var stagePackages = []string{
 // Binaries builds every program that the cache lacks and returns the folder that holds etcd, kube-apiserver,
 // kube-controller-manager, kube-scheduler, kubectl and kwok. The folder is quell/ in [os.UserCacheDir], by versions.
 // Progress goes to log, a line at least every 15 seconds while something is built. With an empty Go build cache it
-// takes about ten minutes on two cores; with everything in place it only looks.
+// takes 10 to 17 minutes on two cores; with everything in place it only looks.
 //
 // Building needs the go command and a checkout of the repository as (or above) the current folder; the error says so.
 // Programs appear under their name only once complete, and one process builds at a time, so concurrent use is safe,

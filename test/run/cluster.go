@@ -87,7 +87,7 @@ func (s *session) useCurrent(ctx context.Context) (*cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a temporary folder: %w", err)
 	}
-	s.atEnd(func() error { s.tellRemains(); return os.RemoveAll(dir) })
+	s.atEnd(func() error { return os.RemoveAll(dir) })
 	return &cluster{
 		config:  config,
 		dir:     dir,
@@ -134,6 +134,9 @@ func (s *session) install(ctx context.Context) error {
 	s.step("installing the CustomResourceDefinition and the RBAC rules")
 	if err := s.standAlone(ctx); err != nil {
 		return err
+	}
+	if s.options.cluster == current {
+		s.atEnd(func() error { s.tellRemains(); return nil })
 	}
 	apply := []string{"apply", "--server-side"}
 	for _, path := range []string{"manager/namespace.yaml", "crd", "rbac"} {

@@ -24,7 +24,7 @@ Usage:
   go run ./test/run [flags]
 
 Examples:
-  go run ./test/run                      start a local cluster; the first time its programs are built, in about ten minutes
+  go run ./test/run                      start a local cluster; the first time its programs are built, in 10 to 17 minutes
   go run ./test/run --cluster=current    use the cluster of kubectl's current context
   go run ./test/run --once               stop as soon as the App is Ready
 

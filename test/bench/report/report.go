@@ -22,6 +22,7 @@ const (
 	requestsCommand = "make bench BENCH=requests"
 	noOpCommand     = "make bench BENCH=noop"
 	scaleCommand    = "make bench BENCH=scale"
+	partOfScale     = "make bench BENCH='scale --sizes=%s --foreign=%d --rest=%s'"
 )
 
 //go:embed benchmarks.md.tmpl
@@ -98,6 +99,7 @@ func read(dir string, contestants []rivals.Rival) (*page, error) {
 		return nil, err
 	} else if found {
 		p.Scale = newScale(s)
+		p.ScaleCommand = p.Scale.command()
 	}
 	return p, nil
 }

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/hduolab/quell/test/bench/figures"
 	"gonum.org/v1/gonum/stat"
@@ -88,9 +90,11 @@ func (s *scale) IsGrowth() bool {
 	return len(s.Grown) > 1 && s.Grown[0].Apps < s.Grown[len(s.Grown)-1].Apps
 }
 
-// HasMemory tells that memory was followed over time.
+// HasMemory tells that memory was followed over a time that is worth a plot.
 func (s *scale) HasMemory() bool {
-	return slices.ContainsFunc(s.Grown, func(r figures.ScaleRun) bool { return len(r.Memory) > 1 })
+	return slices.ContainsFunc(s.Grown, func(r figures.ScaleRun) bool {
+		return len(r.Memory) > 1 && r.Memory[len(r.Memory)-1].After >= time.Minute
+	})
 }
 
 func sum(l figures.Load) int {
@@ -108,6 +112,21 @@ func (s *scale) PerApp(r figures.ScaleRun) float64 {
 		heap -= s.idle.Restart.Heap
 	}
 	return float64(heap) / 1024 / float64(r.Apps)
+}
+
+// command makes figures as these were made.
+func (s *scale) command() string {
+	var sizes []string
+	var rest time.Duration
+	for _, r := range s.Grown {
+		sizes = append(sizes, strconv.Itoa(r.Apps))
+		rest = time.Duration(r.Rest.Seconds) * time.Second
+	}
+	foreign := 0
+	for _, r := range s.Runs {
+		foreign = max(foreign, r.Foreign)
+	}
+	return fmt.Sprintf(partOfScale, strings.Join(sizes, ","), foreign, rest)
 }
 
 // HasIdle tells that a process without Apps was measured.

@@ -23,8 +23,7 @@ const samples = 20
 type Options struct {
 	// Sizes are the numbers of Apps, each on a fresh cluster.
 	Sizes []int
-	// Foreign adds two runs with so many Deployments that belong to nobody: with none and with the first size of Apps, and one with
-	// neither to compare with. 0 adds none.
+	// Foreign adds two runs with so many Deployments that belong to nobody: without Apps and with the first size of them. 0 adds none.
 	Foreign int
 	// Rest is how long the restarted operator is watched.
 	Rest time.Duration
@@ -68,12 +67,12 @@ func Run(ctx context.Context, o Options, progress io.Writer) (figures.Scale, err
 type size struct{ apps, foreign int }
 
 func (o Options) runs() []size {
-	var all []size
+	all := []size{{0, 0}} // what the others are compared with
 	for _, n := range o.Sizes {
 		all = append(all, size{n, 0})
 	}
 	if o.Foreign > 0 {
-		all = append(all, size{0, 0}, size{0, o.Foreign})
+		all = append(all, size{0, o.Foreign})
 		if len(o.Sizes) > 0 {
 			all = append(all, size{o.Sizes[0], o.Foreign})
 		}

@@ -27,8 +27,9 @@ func TestFewApps(t *testing.T) {
 	t.Log(progress.String())
 	g.Expect(result.Machine.Cores).To(BeNumerically(">", 0))
 	g.Expect(result.Machine.Memory).To(BeNumerically(">", 0))
-	g.Expect(result.Runs).To(HaveLen(1))
-	r := result.Runs[0]
+	g.Expect(result.Runs).To(HaveLen(2))
+	g.Expect(result.Runs[0].Apps).To(BeZero())
+	r := result.Runs[1]
 	g.Expect(r.Apps).To(Equal(apps))
 
 	g.Expect(r.Create.Verbs).To(HaveKeyWithValue("patch deployments", apps), "one apply each")

@@ -58,9 +58,9 @@ func exitCode(err error) int {
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
-		Use:   "kind",
+		Use:   "e2e-kind",
 		Short: "run Quell in a kind cluster",
-		Long: `kind runs Quell in a kind cluster, whose nodes are containers of a Docker engine on this machine: with real kubelets, and the operator
+		Long: `e2e-kind runs Quell in a kind cluster, whose nodes are containers of a Docker engine on this machine: with real kubelets, and the operator
 as a Pod from its own image. It never touches a kubeconfig that is there already.
 
 From the environment:

@@ -38,6 +38,8 @@ var _ = Describe("An object that has the name of an App's child", func() {
 			ContainSubstring(`it keeps .spec.template.spec.containers[name="theirs"]`),
 			Not(ContainSubstring("managedFields")), Not(ContainSubstring("ownerReferences")),
 		))
+		// The event is sent after the status, on its own.
+		Eventually(ctx, func(g Gomega) { g.Expect(eventsOf(ctx, g, a, "NameTaken")).NotTo(BeEmpty()) }).Should(Succeed())
 		since := mark()
 		for i := range 2 { // each look says the same
 			touch(ctx, a)

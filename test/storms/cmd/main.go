@@ -124,7 +124,7 @@ func run(cmd *cobra.Command, s storms.Storm, o options) (err error) {
 	}
 	var requests atomic.Int64
 	started := time.Now()
-	fmt.Fprintf(cmd.OutOrStdout(), "%s: to be found as %s by %s\n", s.Mistake, s.Found.Verdict, strings.Join(s.Found.Managers, " and "))
+	fmt.Fprintf(cmd.OutOrStdout(), "%s: to be found as %s by %s\n", strings.TrimSuffix(s.Mistake, "."), s.Found.Verdict, strings.Join(s.Found.Managers, " and "))
 	err = s.Run(ctx, config, storms.Options{Rate: o.rate, Namespace: o.namespace, OnRequest: func() { requests.Add(1) }})
 	fmt.Fprintf(cmd.OutOrStdout(), "%d requests in %s\n", requests.Load(), time.Since(started).Round(time.Second))
 	return err

@@ -27,7 +27,7 @@ Examples:
   go run ./test/localcluster/cmd/localcluster
   go run ./test/localcluster/cmd/localcluster --control-plane-only --data-dir /tmp/mycluster
 
-The programs are built from Go modules into the user's cache folder, once: about ten minutes on two cores, then a
+The programs are built from Go modules into the user's cache folder, once: 10 to 17 minutes on two cores, then a
 start takes seconds. KUBEBUILDER_ASSETS, if set, names the folder of etcd and kube-apiserver to use instead.
 
 Exit codes:
