@@ -63,8 +63,11 @@ func (c call) ofCache() bool {
 // ofLoop are the calls of reconciles: everything but the cache, discovery and leader election.
 func ofLoop(c call) bool { return c.namespace != "" && c.resource != "leases" && !c.ofCache() }
 
-// aboutChildren are the reads and writes of children. How often the status is written depends on how fast Pods become ready.
-func aboutChildren(c call) bool { return ofLoop(c) && c.resource != "apps" && c.resource != "events" }
+// aboutChildren are the reads and writes of children. How often the status is written, and the Pods and ReplicaSets of a slow rollout
+// are looked at, depends on how fast Pods become ready.
+func aboutChildren(c call) bool {
+	return ofLoop(c) && !slices.Contains([]string{"apps", "events", "pods", "replicasets"}, c.resource)
+}
 
 func isStatusApply(c call) bool { return c.resource == "apps" && c.subresource == "status" }
 
