@@ -27,9 +27,11 @@ func WaitEstablished(ctx context.Context, config *rest.Config, names ...string) 
 	for _, name := range names {
 		var last error
 		err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-			var crd *apiextensionsv1.CustomResourceDefinition
-			crd, last = client.ApiextensionsV1().CustomResourceDefinitions().Get(ctx, name, metav1.GetOptions{})
-			return last == nil && isEstablished(crd), nil
+			crd, err := client.ApiextensionsV1().CustomResourceDefinitions().Get(ctx, name, metav1.GetOptions{})
+			if ctx.Err() == nil {
+				last = err
+			}
+			return err == nil && isEstablished(crd), nil
 		})
 		if err != nil {
 			return fmt.Errorf("wait until CustomResourceDefinition %s is established: %w", name, errors.Join(err, last))
