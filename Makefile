@@ -58,10 +58,10 @@ test-integration: ## run the suites against a real API server (its first build t
 	@$(MAKE) --no-print-directory -k -j 2 test-app test-suites
 	go test -C test/bench -count 1 -timeout 60m ./...
 
-# Three processes, each with a cluster of its own. A cached object that is changed in place ends them.
+# Two processes, each with a cluster of its own. A cached object that is changed in place ends them.
 .PHONY: test-app
 test-app:
-	KUBE_CACHE_MUTATION_DETECTOR=true go run github.com/onsi/ginkgo/v2/ginkgo -procs 3 -timeout 60m -succinct ./test/integration/app
+	KUBE_CACHE_MUTATION_DETECTOR=true go run github.com/onsi/ginkgo/v2/ginkgo -procs 2 -timeout 60m -succinct ./test/integration/app
 
 .PHONY: test-suites
 test-suites:
