@@ -267,6 +267,47 @@ func TestASightingTellsAllThatIsObserved(t *testing.T) {
 	}
 }
 
+func TestASightingIsOfAllThatIsDecidedFrom(t *testing.T) {
+	g := NewWithT(t)
+	entry := func() []metav1.ManagedFieldsEntry { return []metav1.ManagedFieldsEntry{{Manager: "m"}} }
+	seen := observed{app: shop(), configHash: "a"}
+	seen.app.ManagedFields = entry()
+	first, whole := seen.sight()
+	g.Expect(whole).To(BeTrue())
+	again, _ := seen.sight()
+	g.Expect(first.is(again)).To(BeTrue())
+
+	for name, change := range map[string]func(*observed){
+		"another App":    func(o *observed) { o.app = o.app.DeepCopy() },
+		"another hash":   func(o *observed) { o.configHash = "b" },
+		"no Gateway API": func(o *observed) { o.routeError = errGatewayMissing },
+		"one autoscaler more": func(o *observed) {
+			o.scalers = []autoscalingv2.HorizontalPodAutoscaler{{ObjectMeta: metav1.ObjectMeta{ManagedFields: entry()}}}
+		},
+		"a child that is there": func(o *observed) {
+			o.live = map[string]client.Object{kindDeployment: &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{ManagedFields: entry()}}}
+		},
+	} {
+		other := seen
+		change(&other)
+		sight, whole := other.sight()
+		g.Expect(whole).To(BeTrue(), name)
+		g.Expect(first.is(sight)).To(BeFalse(), name)
+	}
+	for name, spoil := range map[string]func(*observed){
+		"config that stalls":          func(o *observed) { o.configStalled = &finding{} },
+		"config that moves":           func(o *observed) { o.configMoving = &finding{} },
+		"former children":             func(o *observed) { o.former = []client.Object{&appsv1.Deployment{}} },
+		"a route that cannot be read": func(o *observed) { o.routeError = errSent },
+		"an App without ownership":    func(o *observed) { o.app = shop() },
+	} {
+		other := seen
+		spoil(&other)
+		_, whole := other.sight()
+		g.Expect(whole).To(BeFalse(), name)
+	}
+}
+
 func TestOnlyANewLookAtNothingSettles(t *testing.T) {
 	g := NewWithT(t)
 	known := ssa.Result{Outcome: ssa.Unchanged, Remembered: true}
