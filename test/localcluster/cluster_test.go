@@ -91,7 +91,7 @@ func definitionIsEstablished(t *testing.T, c *Cluster) {
 	const name = "apps.quell.dev"
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	g.Expect(WaitEstablished(ctx, c.Config(), name)).To(MatchError(And(MatchError(context.DeadlineExceeded), ContainSubstring(name))))
+	g.Expect(WaitEstablished(ctx, c.Config(), name)).To(And(MatchError(context.DeadlineExceeded), MatchError(ContainSubstring(name))))
 
 	out, err := exec.CommandContext(t.Context(), c.Kubectl(), "--kubeconfig="+c.Kubeconfig(), "apply", "-f", "../../config/crd/quell.dev_apps.yaml").CombinedOutput()
 	g.Expect(err).NotTo(HaveOccurred(), string(out))
