@@ -75,6 +75,7 @@ var _ = Describe("The operator in the cluster", func() {
 		}
 		kubectl(ctx, "create", "clusterrolebinding", ns, "--clusterrole=quell-metrics-reader", "--serviceaccount="+ns+":reader")
 		DeferCleanup(func(ctx SpecContext) { kubectl(ctx, "delete", "clusterrolebinding", ns) })
+		limit := manager.Spec.Template.Spec.Containers[0].Resources.Limits.Memory().Value()
 		token := func(name string) string { return strings.TrimSpace(kubectl(ctx, "create", "token", name, "-n", ns)) }
 
 		Expect(fetch(ctx, url, "")).To(HaveHTTPStatus(http.StatusUnauthorized))
@@ -84,7 +85,10 @@ var _ = Describe("The operator in the cluster", func() {
 		Eventually(ctx, func(g Gomega) {
 			response := fetch(ctx, url, token("reader"))
 			g.Expect(response).To(HaveHTTPStatus(http.StatusOK))
-			g.Expect(response).To(HaveHTTPBody(And(ContainSubstring("\nrest_client_requests_total{"), ContainSubstring("\nleader_election_master_status{"))))
+			g.Expect(response).To(HaveHTTPBody(And(
+				ContainSubstring("\nrest_client_requests_total{"), ContainSubstring("\nleader_election_master_status{"),
+				ContainSubstring(fmt.Sprintf("\ngo_gc_gomemlimit_bytes %v\n", float64(limit*9/10))), // or the kernel would end it first
+			)))
 		}).Should(Succeed())
 	})
 

@@ -94,6 +94,7 @@ var _ = Describe("transfer, release and restore", func() {
 		Expect(quell(ctx, "restore", backup, "--yes").err).To(ContainSubstring("created anew"))
 		r := quell(ctx, "release", "cm/cm", "-n", ns, "--manager", "old", "--yes", "--backup", backup)
 		Expect(r.code).To(Equal(3))
+		Expect(r.err).To(ContainSubstring(backup + " exists, and a backup never replaces a file"))
 		Expect(get(ctx, cm).GetManagedFields()).To(HaveLen(1))
 	})
 

@@ -127,7 +127,7 @@ func (s *subject) print(out io.Writer, f filter, st style, fromFile bool) error 
 		last = l.node
 	}
 	s.printAbsent(m, f)
-	for _, note := range s.notes(fromFile) {
+	for _, note := range s.notes(f, fromFile) {
 		m.b.WriteString(st.palette.Warn("note: "+show.Escape(note)) + "\n")
 	}
 	_, err = io.WriteString(out, m.b.String())

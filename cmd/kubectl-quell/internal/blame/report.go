@@ -38,7 +38,7 @@ func newReport(items []Item) Report {
 }
 
 func (s *subject) item(f filter, fromFile bool) Item {
-	item := Item{Object: show.RefOf(s.object), Fields: []Field{}, Notes: s.notes(fromFile)}
+	item := Item{Object: show.RefOf(s.object), Fields: []Field{}, Notes: s.notes(f, fromFile)}
 	s.collect(s.Root, f, &item.Fields)
 	for _, n := range s.absent() {
 		if f.keeps(s.owners(n.Owners)) {

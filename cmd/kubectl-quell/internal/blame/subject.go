@@ -3,6 +3,7 @@ package blame
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/show"
 	"github.com/hduolab/quell/controller/fieldowners"
@@ -101,9 +102,21 @@ func (s *subject) absent() []*fieldowners.Node {
 	return slices.SortedFunc(maps.Values(found), func(a, b *fieldowners.Node) int { return a.Path.Compare(b.Path) })
 }
 
+// isFound reports whether anything is asked for.
+func (s *subject) isFound(f filter) bool {
+	return s.keepsTree(s.Root, f) || slices.ContainsFunc(s.absent(), func(n *fieldowners.Node) bool { return f.keeps(s.owners(n.Owners)) })
+}
+
 // notes are what has to be known to read the margin right.
-func (s *subject) notes(fromFile bool) []string {
+func (s *subject) notes(f filter, fromFile bool) []string {
 	var notes []string
+	if len(s.entries) > 0 && !s.isFound(f) {
+		var all []string
+		for _, e := range s.entries {
+			all = append(all, e.String())
+		}
+		notes = append(notes, "no field is what the flags ask for; the owners are "+strings.Join(all, ", "))
+	}
 	if len(s.entries) == 0 {
 		notes = append(notes, "the object has no managedFields, so nobody is known to own anything")
 		if fromFile {

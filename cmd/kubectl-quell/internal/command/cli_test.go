@@ -101,7 +101,8 @@ func TestFilters(t *testing.T) {
 		"--manager kubectl-edit":         {"image: nginx:1.28", "replicas: 3"},
 		"--subresource scale":            {"replicas: 3", "nginx"},
 		"--subresource status":           {"readyReplicas: 3", "nginx"},
-		"--manager nobody-at-all":        {"", "nginx"},
+		"--manager nobody-at-all":        {"note: no field is what the flags ask for; the owners are ", "nginx"},
+		"--subresource none -o yaml":     {"- no field is what the flags ask for; the owners are ", "nginx"},
 		"--manager kubectl-edit -o json": {`"path": ".spec.template.spec.containers[name=\"hpa\"].image"`, ".spec.replicas"},
 	} {
 		r := run(t, "", append([]string{"blame", "-f", hpa}, strings.Fields(line)...)...)

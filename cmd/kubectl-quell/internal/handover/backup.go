@@ -3,6 +3,7 @@ package handover
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 
@@ -40,7 +41,9 @@ func writeBackup(path string, changes []*change) (err error) {
 		return fmt.Errorf("encode the backup: %w", err)
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s exists, and a backup never replaces a file: name another with --backup, or move it away; nothing was changed", path)
+	} else if err != nil {
 		return fmt.Errorf("write the backup: %w", err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()

@@ -34,33 +34,38 @@ func newChange(o cluster.Object, r rule) (*change, error) {
 	return &change{object: o, before: o.GetManagedFields(), after: after, rule: r}, nil
 }
 
+const nobody = "nobody"
+
 // row is one field in the difference that a change makes.
 type row struct{ path, from, to string }
 
 func (c *change) rows() []row {
-	after := fieldowners.Parse(c.after)
+	before, after := fieldowners.Parse(c.before), fieldowners.Parse(c.after)
 	var rows []row
-	for _, m := range fieldowners.Diff(fieldowners.Parse(c.before), after) {
-		to := m.Gained
-		if len(to) == 0 {
+	for _, m := range fieldowners.Diff(before, after) {
+		from, to := m.Lost, m.Gained
+		switch {
+		case len(from) == 0: // all of both, or the old owners would seem to have lost it
+			from, to = fieldowners.OwnersOf(before, m.Path), fieldowners.OwnersOf(after, m.Path)
+		case len(to) == 0:
 			to = fieldowners.OwnersOf(after, m.Path)
 		}
-		r := row{path: fieldowners.FormatPath(m.Path), from: fieldowners.Join(m.Lost), to: fieldowners.Join(to)}
-		if len(m.Lost) == 0 {
-			r.from = "nobody"
-		}
-		if len(to) == 0 {
-			r.to = "nobody"
-		}
-		rows = append(rows, r)
+		rows = append(rows, row{fieldowners.FormatPath(m.Path), names(from), names(to)})
 	}
-	for _, e := range fieldowners.Parse(c.before) {
+	for _, e := range before {
 		_, stays := fieldowners.Find(after, e.Owner)
 		if e.Unknown != nil && !stays {
-			rows = append(rows, row{"(fields that cannot be read)", e.String(), "nobody"})
+			rows = append(rows, row{"(fields that cannot be read)", e.String(), nobody})
 		}
 	}
 	return rows
+}
+
+func names(owners []fieldowners.Owner) string {
+	if len(owners) == 0 {
+		return nobody
+	}
+	return fieldowners.Join(owners)
 }
 
 // run patches the object. When it changed since it was read, it is read anew, and patched only if the difference would
