@@ -38,7 +38,7 @@ demo: ## tell the incident in two minutes: the storm, its name, its cure; leaves
 	go run ./test/demo
 
 .PHONY: bench
-bench: ## measure Quell beside the other ways to write status and write docs/benchmarks.md; BENCH=--help lists its parts; two hours in all
+bench: ## measure Quell beside the other ways to write status and write docs/benchmarks.md; BENCH=--help lists its parts; three hours in all
 	cd test/bench && go run . $(BENCH)
 
 .PHONY: build

@@ -7,22 +7,21 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"runtime"
-	"syscall"
 	"time"
 
-	"github.com/go-logr/logr"
+	"github.com/hduolab/quell/test/bench/figures"
 	"github.com/hduolab/quell/test/bench/noop"
 	"github.com/hduolab/quell/test/bench/report"
 	"github.com/hduolab/quell/test/bench/requests"
 	"github.com/hduolab/quell/test/bench/scale"
+	"github.com/hduolab/quell/test/checkout"
+	"github.com/hduolab/quell/test/program"
 	"github.com/spf13/cobra"
-	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 type options struct {
+	docs     string // the folder
 	requests requests.Options
 	noop     noop.Options
 	scale    scale.Options
@@ -43,8 +42,9 @@ var parts = []part{
 		func(ctx context.Context, o options, progress io.Writer) (any, error) {
 			return noop.Run(ctx, o.noop, progress)
 		}},
-	{"scale", "measure the operator with many Apps (about 90 minutes)",
+	{"scale", "measure the operator with many Apps (about two hours)",
 		func(ctx context.Context, o options, progress io.Writer) (any, error) {
+			o.scale.Keep = func(f figures.Scale) error { return keep(o.docs, "scale", f) }
 			return scale.Run(ctx, o.scale, progress)
 		}},
 }
@@ -52,25 +52,18 @@ var parts = []part{
 func main() { os.Exit(command(os.Args[1:])) }
 
 func command(args []string) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	ctrl.SetLogger(logr.Discard())
 	root := newRoot()
 	root.SetArgs(args)
-	if err := root.ExecuteContext(ctx); err != nil {
-		fmt.Fprintf(os.Stderr, "error: %v\n", err)
-		return 1
-	}
-	return 0
+	return program.Run(root.ExecuteContext)
 }
 
 func newRoot() *cobra.Command {
-	o := options{noop: noop.Options{Root: checkout()}, scale: scale.Options{Root: checkout()}}
+	var o options
 	root := &cobra.Command{
 		Use:   "bench",
 		Short: "measure Quell beside the other ways to write status",
 		Long: `bench measures each way to write status on the same job, side by side on one local control plane, keeps the figures in
-docs/benchmarks/*.json and writes docs/benchmarks.md and its plots from them. Without a command it measures all, in about two
+docs/benchmarks/*.json and writes docs/benchmarks.md and its plots from them. Without a command it measures all, in about three
 hours. What is printed is of this machine; what counts are the ratios within one run, so nothing else should run beside it.`,
 		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error { return measure(cmd, o, parts...) },
@@ -97,29 +90,33 @@ hours. What is printed is of this machine; what counts are the ratios within one
 
 // measure runs parts, keeps the figures of each as soon as it has them, and writes the page.
 func measure(cmd *cobra.Command, o options, parts ...part) error {
-	docs := filepath.Join(checkout(), "docs")
+	root, err := checkout.Find(cmd.Context())
+	if err != nil {
+		return err
+	}
+	o.docs = filepath.Join(root, "docs")
 	for _, p := range parts {
 		result, err := p.run(cmd.Context(), o, cmd.OutOrStdout())
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
-		raw, err := json.MarshalIndent(result, "", "  ")
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(docs, "benchmarks", p.name+".json"), append(raw, '\n'), 0o644); err != nil { //nolint:gosec // a page for all
+		if err := keep(o.docs, p.name, result); err != nil {
 			return err
 		}
 	}
-	if err := report.Render(docs); err != nil {
+	if err := report.Render(o.docs); err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "wrote %s\n", filepath.Join(docs, "benchmarks.md"))
+	fmt.Fprintf(cmd.OutOrStdout(), "wrote %s\n", filepath.Join(o.docs, "benchmarks.md"))
 	return nil
 }
 
-// checkout is the folder that this was built from.
-func checkout() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "../..")
+// keep writes the figures of a part, for report.Render and for whoever wants to know more than the page shows.
+func keep(docs, name string, result any) error {
+	raw, err := json.MarshalIndent(result, "", "  ")
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(docs, "benchmarks", name+".json")
+	return os.WriteFile(path, append(raw, '\n'), 0o644) //nolint:gosec // a page for all
 }

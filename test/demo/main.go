@@ -7,14 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
-	"github.com/go-logr/logr"
+	"github.com/hduolab/quell/test/program"
 	"github.com/spf13/pflag"
-	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 const usage = `demo tells the story of a write storm in about two minutes. It starts an API server with etcd on this machine, and then:
@@ -54,23 +51,10 @@ func main() { os.Exit(command(os.Args[1:])) }
 
 func command(args []string) int {
 	o, err := parse(args)
-	switch {
-	case errors.Is(err, pflag.ErrHelp):
-		return 0
-	case err != nil:
-		fmt.Fprintf(os.Stderr, "error: %v\nsee 'go run ./test/demo --help'\n", err)
-		return 2
+	if err != nil {
+		return program.Refuse(err, "./test/demo")
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
-	go stopWithParent(ctx, stop)
-	ctrl.SetLogger(logr.Discard()) // a storm's log would drown the story
-	context.AfterFunc(ctx, stop)   // a second Ctrl-C ends this process at once, and the kernel its children
-	if err := run(ctx, o, os.Stdout); err != nil {
-		fmt.Fprintf(os.Stderr, "error: %v\n", err)
-		return 1
-	}
-	return 0
+	return program.RunAttached(func(ctx context.Context) error { return run(ctx, o, os.Stdout) })
 }
 
 func parse(args []string) (options, error) {
@@ -105,16 +89,4 @@ func (o options) validate(rest []string) error {
 		return errors.New("--page must name a file")
 	}
 	return nil
-}
-
-// stopWithParent calls stop when the parent process ends: go run dies of SIGTERM without a word to its child.
-func stopWithParent(ctx context.Context, stop func()) {
-	for parent := os.Getppid(); os.Getppid() == parent; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(time.Second):
-		}
-	}
-	stop()
 }

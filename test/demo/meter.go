@@ -23,8 +23,8 @@ type sample struct {
 
 // meter measures all the time. Safe for concurrent use.
 type meter struct {
-	cluster *localcluster.Cluster
-	usage   *usageReader // nil where processor times cannot be read
+	cluster  *localcluster.Cluster
+	hasUsage bool // false where processor times cannot be read
 
 	mu      sync.Mutex
 	mark    localcluster.Mark
@@ -34,14 +34,21 @@ type meter struct {
 }
 
 // newMeter returns one that measures from now on.
-func newMeter(cluster *localcluster.Cluster, usage *usageReader) (*meter, error) {
-	m := &meter{cluster: cluster, usage: usage, last: time.Now()}
+func newMeter(cluster *localcluster.Cluster, hasUsage bool) (*meter, error) {
+	m := &meter{cluster: cluster, hasUsage: hasUsage, last: time.Now()}
 	var err error
 	if m.mark, err = cluster.Mark(); err != nil {
 		return nil, err
 	}
-	m.spent, err = m.usage.read()
+	m.spent, err = m.cpuTime()
 	return m, err
+}
+
+func (m *meter) cpuTime() (time.Duration, error) {
+	if !m.hasUsage {
+		return 0, nil
+	}
+	return m.cluster.CPUTime(localcluster.APIServer, localcluster.Etcd)
 }
 
 // run measures until ctx is done, and calls told after each time.
@@ -69,7 +76,7 @@ func (m *meter) take() (time.Time, error) {
 	if err != nil {
 		return m.last, err
 	}
-	spent, err := m.usage.read()
+	spent, err := m.cpuTime()
 	if err != nil {
 		return m.last, err
 	}

@@ -8,28 +8,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 )
-
-const module = "github.com/hduolab/quell"
-
-// buildPlugin builds kubectl quell from the checkout that this is run in.
-func (s *story) buildPlugin(ctx context.Context) error {
-	dir, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
-	if err != nil {
-		return fmt.Errorf("find the checkout of %s, in which this has to be run: %w", module, err)
-	}
-	s.plugin = filepath.Join(s.cluster.DataDir(), "kubectl-quell") // which goes with the cluster
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", s.plugin, "./cmd/kubectl-quell")
-	cmd.Dir = strings.TrimSpace(string(dir))
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as make does, to share its build cache
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build kubectl quell: %w\n%s", err, out)
-	}
-	return nil
-}
 
 // storm is what the plugin reports of one object: those fields of its JSON that the page shows.
 type storm struct {

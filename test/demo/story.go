@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/hduolab/quell/test/checkout"
 	"github.com/hduolab/quell/test/localcluster"
 	"github.com/hduolab/quell/test/naive"
+	"github.com/hduolab/quell/test/program"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -92,7 +95,8 @@ func (s *story) tell(ctx context.Context) error {
 
 func (s *story) prepare(ctx context.Context) error {
 	s.screen.say("building kubectl quell")
-	if err := s.buildPlugin(ctx); err != nil {
+	s.plugin = filepath.Join(s.cluster.DataDir(), "kubectl-quell") // which goes with the cluster
+	if err := checkout.Build(ctx, "kubectl-quell", s.plugin); err != nil {
 		return err
 	}
 	if err := naive.Install(ctx, s.cluster.Config()); err != nil {
@@ -106,12 +110,11 @@ func (s *story) prepare(ctx context.Context) error {
 	if s.user, err = client.New(s.cluster.Config(), client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("connect to the cluster: %w", err)
 	}
-	usage, err := newUsageReader()
-	if err != nil {
+	if _, err := s.cluster.CPUTime(localcluster.APIServer); err != nil {
 		s.noUsage = err.Error()
 		s.screen.say("processor times are not measured: %s", s.noUsage)
 	}
-	s.meter, err = newMeter(s.cluster, usage)
+	s.meter, err = newMeter(s.cluster, s.noUsage == "")
 	return err
 }
 
@@ -188,7 +191,7 @@ func (s *story) actNaive(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := pause(ctx, s.naive); err != nil {
+	if err := program.Pause(ctx, s.naive); err != nil {
 		return err
 	}
 	return s.end(a, "An operator writes the time of its last reconcile into the status of %s. Nobody touched them, and nothing was left to do.",
@@ -229,7 +232,7 @@ func (s *story) actHeld(ctx context.Context) error {
 	if err := s.startOperator(ctx, naive.OnStatusWriter); err != nil {
 		return err
 	}
-	if err := pause(ctx, s.held); err != nil {
+	if err := program.Pause(ctx, s.held); err != nil {
 		return err
 	}
 	after, err := calls()
@@ -273,7 +276,7 @@ func (s *story) actMended(ctx context.Context) error {
 		return err
 	}
 	s.screen.say("%s%s found nothing to write", indent, count(unchanged, "reconcile"))
-	if err := pause(ctx, s.mended); err != nil {
+	if err := program.Pause(ctx, s.mended); err != nil {
 		return err
 	}
 	return s.end(a, "The remedy of the verdict: the time moves only when something else in status does. The operator started anew and looked at %s; "+
@@ -301,7 +304,7 @@ func (s *story) actChanged(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := pause(ctx, s.changed); err != nil {
+	if err := program.Pause(ctx, s.changed); err != nil {
 		return err
 	}
 	return s.end(a, "Somebody set spec.size of Widget %s to %d. Its status told so at once, and nothing else was written.", key, size)
@@ -345,18 +348,9 @@ func (s *story) await(ctx context.Context, what string, done func() (bool, error
 		if ok, err := done(); ok || err != nil {
 			return err
 		}
-		if err := pause(ctx, pollEvery); err != nil {
+		if err := program.Pause(ctx, pollEvery); err != nil {
 			return fmt.Errorf("wait for %s: %w", what, err)
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(d):
-		return nil
 	}
 }
 

@@ -79,6 +79,7 @@ func TestFullCluster(t *testing.T) {
 	t.Run("RBAC holds for users", func(t *testing.T) { rbacHolds(t, c) })
 	t.Run("a ServiceAccount's token works", func(t *testing.T) { serviceAccountWorks(t, c) })
 	t.Run("kubectl works", func(t *testing.T) { kubectlWorks(t, c) })
+	t.Run("processor times are known", func(t *testing.T) { processorTimesAreKnown(t, c) })
 	t.Run("the API server restarts", func(t *testing.T) { apiServerRestarts(t, c) })
 	t.Run("etcd is killed and comes back", func(t *testing.T) { etcdComesBack(t, c) })
 	t.Run("controllers work after all that", func(t *testing.T) { deploymentBecomesAvailable(t, c) })
@@ -258,6 +259,22 @@ func kubectlWorks(t *testing.T, c *Cluster) {
 	g.Expect(string(out)).To(Equal("node/node-0\nnode/node-1\n"))
 }
 
+func processorTimesAreKnown(t *testing.T, c *Cluster) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has /proc")
+	}
+	g := NewWithT(t)
+	server, err := c.CPUTime(APIServer)
+	g.Expect(err).NotTo(HaveOccurred())
+	etcd, err := c.CPUTime(Etcd)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect([]time.Duration{server, etcd}).To(HaveEach(BeNumerically(">", 0)))
+	g.Expect(c.CPUTime(APIServer, Etcd)).To(BeNumerically(">=", server+etcd))
+	g.Eventually(func() (time.Duration, error) { return CPUTime(os.Getpid()) }, eventually).Should(BeNumerically(">", 0))
+	_, err = CPUTime(-1)
+	g.Expect(err).To(And(MatchError(ContainSubstring("process -1")), MatchError(os.ErrNotExist)))
+}
+
 func apiServerRestarts(t *testing.T, c *Cluster) {
 	g := NewWithT(t)
 	host := c.Config().Host
@@ -277,6 +294,8 @@ func etcdComesBack(t *testing.T, c *Cluster) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(c.Kill(Etcd)).To(Succeed())
 	g.Expect(c.Kill(Etcd)).To(MatchError("kill etcd: it does not run"))
+	_, err = c.CPUTime(APIServer, Etcd)
+	g.Expect(err).To(MatchError("read the processor time of etcd: it does not run"))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, err = client.Update(ctx, configMap("kept", "lost"), metav1.UpdateOptions{})

@@ -10,6 +10,7 @@ import (
 	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
 	"github.com/hduolab/quell/controller/app"
 	"github.com/hduolab/quell/controller/storm"
+	"github.com/hduolab/quell/test/checkout"
 	"github.com/hduolab/quell/test/localcluster"
 	"github.com/hduolab/quell/test/naive"
 	"github.com/hduolab/quell/test/quiescence"
@@ -24,7 +25,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
@@ -45,8 +45,7 @@ func TestCheck(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { g.Expect(c.Stop()).To(Succeed()) })
 	g.Expect(naive.Install(t.Context(), c.Config())).To(Succeed())
-	_, err = envtest.InstallCRDs(c.Config(), envtest.CRDInstallOptions{Paths: []string{"../../config/crd"}, ErrorIfPathMissing: true})
-	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(checkout.InstallDefinitions(t.Context(), c.Config())).To(Succeed())
 
 	f := fixture{c, newClient(t, c)}
 	t.Run("the naive operator is never quiet", f.naiveIsNeverQuiet)

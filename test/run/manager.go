@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/hduolab/quell/test/checkout"
 	"github.com/hduolab/quell/test/localcluster"
 	"k8s.io/client-go/rest"
 )
@@ -42,7 +43,7 @@ type manager struct {
 func (s *session) startManager(ctx context.Context) error {
 	s.step("building the operator and starting it as ServiceAccount %s/%s", namespace, serviceAccount)
 	program := filepath.Join(s.cluster.dir, "manager")
-	if err := s.during("building", func() error { return s.build(ctx, program) }); err != nil {
+	if err := s.during("building", func() error { return checkout.Build(ctx, "manager", program) }); err != nil {
 		return err
 	}
 	kubeconfig, err := s.identify(ctx)
@@ -55,16 +56,6 @@ func (s *session) startManager(ctx context.Context) error {
 		}
 	}
 	return err
-}
-
-func (s *session) build(ctx context.Context, program string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/manager")
-	cmd.Dir = s.root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as make does, to share its build cache
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the operator: %w\n%s", err, out)
-	}
-	return nil
 }
 
 // identify writes a kubeconfig with the manager's own rights. Its token is in a file of its own, which clients read again

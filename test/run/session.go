@@ -5,15 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
+	"github.com/hduolab/quell/test/checkout"
 )
-
-const module = "github.com/hduolab/quell"
 
 // session is everything that one run works with.
 type session struct {
@@ -83,19 +80,11 @@ func (s *session) end() (err error) {
 }
 
 func (s *session) prepare(ctx context.Context) (err error) {
-	if s.root, err = checkout(ctx); err != nil {
+	if s.root, err = checkout.Find(ctx); err != nil {
 		return err
 	}
 	if s.sample == "" {
 		s.sample = filepath.Join(s.root, "config/samples/app.yaml")
 	}
 	return nil
-}
-
-func checkout(ctx context.Context) (string, error) {
-	dir, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
-	if err != nil {
-		return "", fmt.Errorf("find the checkout of %s, in which this has to be run: %w", module, err)
-	}
-	return strings.TrimSpace(string(dir)), nil
 }

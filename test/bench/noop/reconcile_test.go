@@ -10,15 +10,16 @@ import (
 // BenchmarkReconcile is a reconcile of an App that is Ready and of which nothing changed: what a resync or an event costs that
 // comes to nothing. Who asks the API server all the same is slower by the time of that, and has its requests beside it.
 func BenchmarkReconcile(b *testing.B) {
+	s := startSite(b)
 	for _, rival := range append([]rivals.Rival{rivals.Quell()}, rivals.All()...) {
-		b.Run(rival.Name, func(b *testing.B) { benchmarkReconcile(b, rival) })
+		b.Run(rival.Name, func(b *testing.B) { benchmarkReconcile(b, s, rival) })
 	}
 }
 
-func benchmarkReconcile(b *testing.B, rival rivals.Rival) {
-	c := start(b, rival)
+func benchmarkReconcile(b *testing.B, s site, rival rivals.Rival) {
+	c := s.start(b, rival)
 	quiet := c.settle(b)
-	since, before := mark(b), c.sent.Load()
+	since, before := c.mark(b), c.sent.Load()
 	b.ReportAllocs()
 	failed := 0
 	for b.Loop() {

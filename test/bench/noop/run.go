@@ -16,13 +16,12 @@ import (
 	"strings"
 
 	"github.com/hduolab/quell/test/bench/figures"
+	"github.com/hduolab/quell/test/checkout"
 	"golang.org/x/tools/benchmark/parse"
 )
 
 // Options say what to measure.
 type Options struct {
-	// Root is the folder of the repository.
-	Root string
 	// Count is how often each benchmark is run; zero means 5.
 	Count int
 }
@@ -45,10 +44,14 @@ func Run(ctx context.Context, o Options, progress io.Writer) (figures.NoOp, erro
 	if o.Count == 0 {
 		o.Count = 5
 	}
+	root, err := checkout.Find(ctx)
+	if err != nil {
+		return figures.NoOp{}, err
+	}
 	found := map[string][]*parse.Benchmark{}
 	for _, part := range parts {
 		for _, p := range part.packages {
-			output, err := measure(ctx, o, filepath.Join(o.Root, part.module), p, progress)
+			output, err := measure(ctx, o, filepath.Join(root, part.module), p, progress)
 			if err != nil {
 				return figures.NoOp{}, fmt.Errorf("benchmarks of %s in %s: %w", p, part.module, err)
 			}

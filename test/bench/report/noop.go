@@ -42,7 +42,7 @@ type goal struct {
 	IsMet              bool
 }
 
-// Micros is the time in µs.
+// micros is the time in µs.
 func micros(b figures.Benchmark) float64 { return b.Time / nanosecondsPerMicrosecond }
 
 func newNoOp(f figures.NoOp, contestants []rivals.Rival) *noOp {
@@ -119,9 +119,7 @@ func (n *noOp) PartsTable() string {
 	return text.String()
 }
 
-// GoalsTable is in Markdown.
-func (n *noOp) GoalsTable() string { return goalsTable(n.Goals) }
-
+// goalsTable is in Markdown.
 func goalsTable(goals []goal) string {
 	var text strings.Builder
 	text.WriteString("| | goal | measured | |\n|---|---|---|---|\n")
@@ -134,6 +132,3 @@ func goalsTable(goals []goal) string {
 	}
 	return text.String()
 }
-
-// Machine says where it was measured.
-func (n *noOp) Machine() string { return machine(n.NoOp.Machine) }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"image/color"
-	"math"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -130,27 +129,20 @@ func bars(title, unit string, drawn []bar) ([]byte, error) {
 	return svg(p, barHeight*vg.Length(len(drawn))+margins)
 }
 
-// plotGrowth shows what grows with the number of Apps on scales of logarithms, where what grows in proportion is a line of slope 1.
+// plotGrowth shows what each App costs, relative to what it costs among the fewest: what grows in proportion stays at 1.
 func (s *scale) plotGrowth() ([]byte, error) {
-	p := newPlot("Growth with the number of Apps; the slope is the exponent")
-	p.X.Label.Text, p.Y.Label.Text = "Apps", "seconds, requests, MiB"
-	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
-		axis.Scale = plot.LogScale{}
-	}
-	p.X.Tick.Marker, p.Y.Tick.Marker = ticks{plot.LogTicks{Prec: -1}, ""}, ticks{plot.LogTicks{Prec: -1}, strings.Repeat(" ", slack)}
+	p := newPlot("What one App costs among so many; the exponent of growth")
+	first := s.Grown[0]
+	p.X.Label.Text, p.Y.Label.Text = "Apps", "relative to one of "+whole(float64(first.Apps))
+	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, ticks{plot.LogTicks{Prec: -1}, ""}
 	p.Legend.Top, p.Legend.Left = true, true
 	for i, g := range s.Growths {
-		var points, fitted plotter.XYs
+		var points plotter.XYs
 		for _, r := range s.Grown {
 			apps := float64(r.Apps)
-			points = append(points, plotter.XY{X: apps, Y: g.of(r)})
-			fitted = append(fitted, plotter.XY{X: apps, Y: g.factor * math.Pow(apps, g.Exponent)})
+			points = append(points, plotter.XY{X: apps, Y: g.of(r) / g.of(first) * float64(first.Apps) / apps})
 		}
-		dots, err := plotter.NewScatter(points)
-		if err != nil {
-			return nil, err
-		}
-		line, err := plotter.NewLine(fitted)
+		line, dots, err := plotter.NewLinePoints(points)
 		if err != nil {
 			return nil, err
 		}
@@ -159,7 +151,7 @@ func (s *scale) plotGrowth() ([]byte, error) {
 		p.Add(line, dots)
 		p.Legend.Add(fmt.Sprintf("%s: %.2f", g.What, g.Exponent), line, dots)
 	}
-	p.Y.Max *= 100 // room for the legend
+	p.Y.Min, p.Y.Max = 0, p.Y.Max*2 // room for the legend
 	return svg(p, tall)
 }
 

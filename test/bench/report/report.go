@@ -30,6 +30,7 @@ var source string
 
 var layout = template.Must(template.New("benchmarks.md").Funcs(template.FuncMap{
 	"cell": cell, "next": func(i int) int { return i + 1 }, "count": func(n int) string { return whole(float64(n)) },
+	"machine": machine, "goals": goalsTable,
 }).Parse(source))
 
 // plotted is a file beside the page.
@@ -82,78 +83,65 @@ func read(dir string, contestants []rivals.Rival) (*page, error) {
 		return nil, fmt.Errorf("find the figures: %w", err)
 	}
 	p := &page{Contestants: contestants, RequestsCommand: requestsCommand, NoOpCommand: noOpCommand, ScaleCommand: scaleCommand}
-	var r figures.Requests
-	if found, err := decode(filepath.Join(dir, "requests.json"), &r); err != nil {
-		return nil, err
-	} else if found {
-		p.Requests = newRequests(r, contestants)
+	var r *figures.Requests
+	var n *figures.NoOp
+	var s *figures.Scale
+	for name, into := range map[string]any{"requests.json": &r, "noop.json": &n, "scale.json": &s} {
+		if err := decode(filepath.Join(dir, name), into); err != nil {
+			return nil, err
+		}
 	}
-	var n figures.NoOp
-	if found, err := decode(filepath.Join(dir, "noop.json"), &n); err != nil {
-		return nil, err
-	} else if found {
-		p.NoOp = newNoOp(n, contestants)
+	if r != nil {
+		p.Requests = newRequests(*r, contestants)
 	}
-	var s figures.Scale
-	if found, err := decode(filepath.Join(dir, "scale.json"), &s); err != nil {
-		return nil, err
-	} else if found {
-		p.Scale = newScale(s)
+	if n != nil {
+		p.NoOp = newNoOp(*n, contestants)
+	}
+	if s != nil {
+		p.Scale = newScale(*s)
 		p.ScaleCommand = p.Scale.command()
 	}
 	return p, nil
 }
 
-// decode reads a file of figures, and tells whether there is one.
-func decode(path string, into any) (bool, error) {
+// decode reads a file of figures. Where there is none it leaves what into points to.
+func decode(path string, into any) error {
 	content, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("read the figures: %w", err)
+		return fmt.Errorf("read the figures: %w", err)
 	}
 	decoder := json.NewDecoder(bytes.NewReader(content))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(into); err != nil {
-		return false, fmt.Errorf("read the figures of %s: %w", path, err)
+		return fmt.Errorf("read the figures of %s: %w", path, err)
 	}
-	return true, nil
+	return nil
 }
 
 // plots draws all that there are figures for.
 func (p *page) plots() ([]plotted, error) {
 	var drawn []plotted
-	add := func(name string, content []byte, err error) error {
+	for _, d := range []struct {
+		name string
+		is   bool
+		draw func() ([]byte, error)
+	}{
+		{"requests.svg", p.Requests != nil, p.Requests.plot},
+		{"noop.svg", p.NoOp != nil, p.NoOp.plot},
+		{"growth.svg", p.Scale != nil && p.Scale.IsGrowth(), p.Scale.plotGrowth},
+		{"memory.svg", p.Scale != nil && p.Scale.HasMemory(), p.Scale.plotMemory},
+	} {
+		if !d.is {
+			continue
+		}
+		content, err := d.draw()
 		if err != nil {
-			return fmt.Errorf("draw %s: %w", name, err)
+			return nil, fmt.Errorf("draw %s: %w", d.name, err)
 		}
-		drawn = append(drawn, plotted{name, content})
-		return nil
-	}
-	if p.Requests != nil {
-		content, err := p.Requests.plot()
-		if err := add("requests.svg", content, err); err != nil {
-			return nil, err
-		}
-	}
-	if p.NoOp != nil {
-		content, err := p.NoOp.plot()
-		if err := add("noop.svg", content, err); err != nil {
-			return nil, err
-		}
-	}
-	if p.Scale != nil && p.Scale.IsGrowth() {
-		content, err := p.Scale.plotGrowth()
-		if err := add("growth.svg", content, err); err != nil {
-			return nil, err
-		}
-	}
-	if p.Scale != nil && p.Scale.HasMemory() {
-		content, err := p.Scale.plotMemory()
-		if err := add("memory.svg", content, err); err != nil {
-			return nil, err
-		}
+		drawn = append(drawn, plotted{d.name, content})
 	}
 	return drawn, nil
 }

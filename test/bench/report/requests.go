@@ -153,6 +153,3 @@ func (r *requests) Table() string {
 	}
 	return text.String()
 }
-
-// Machine says where it was measured.
-func (r *requests) Machine() string { return machine(r.Requests.Machine) }

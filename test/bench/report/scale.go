@@ -36,8 +36,6 @@ type growth struct {
 	What     string
 	of       func(figures.ScaleRun) float64
 	Exponent float64
-	// factor is the quantity of one App on the fitted line.
-	factor float64
 }
 
 var quantities = []growth{
@@ -80,8 +78,7 @@ func (g growth) fit(runs []figures.ScaleRun) (growth, bool) {
 		}
 		xs, ys = append(xs, math.Log(float64(r.Apps))), append(ys, math.Log(v))
 	}
-	factor, exponent := stat.LinearRegression(xs, ys, nil, false)
-	g.factor, g.Exponent = math.Exp(factor), exponent
+	_, g.Exponent = stat.LinearRegression(xs, ys, nil, false)
 	return g, true
 }
 
@@ -207,9 +204,3 @@ func (s *scale) ForeignTable() string {
 	}
 	return text.String()
 }
-
-// GoalsTable is in Markdown.
-func (s *scale) GoalsTable() string { return goalsTable(s.Goals) }
-
-// Machine says where it was measured.
-func (s *scale) Machine() string { return machine(s.Scale.Machine) }

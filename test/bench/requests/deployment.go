@@ -7,24 +7,17 @@ import (
 	"time"
 
 	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
+	"github.com/hduolab/quell/test/bench/rivals"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// counts are the Pods of a Deployment. Those that are ready are available, since there is no minReadySeconds.
-type counts struct{ replicas, updated, available int32 }
-
-func full(n int32) counts { return counts{n, n, n} }
-
 // rollOut is what the Deployment controller tells of a rollout, step by step.
-func (l *life) rollOut(ctx context.Context, steps ...counts) error {
+func (l *life) rollOut(ctx context.Context, steps ...rivals.Counts) error {
 	for _, c := range steps {
 		if err := l.step(ctx); err != nil {
 			return err
@@ -36,42 +29,8 @@ func (l *life) rollOut(ctx context.Context, steps ...counts) error {
 	return nil
 }
 
-// observe writes the Deployment's status as its controller does.
-func (l *life) observe(ctx context.Context, c counts) error {
-	return persist(ctx, func() error {
-		_, d, err := l.objects(ctx)
-		if err != nil {
-			return err
-		}
-		d.Status = status(d, c)
-		return l.user.Status().Update(ctx, d, client.FieldOwner("kube-controller-manager"))
-	})
-}
-
-func status(d *appsv1.Deployment, c counts) appsv1.DeploymentStatus {
-	want := ptr.Deref(d.Spec.Replicas, 1)
-	available, progressing := corev1.ConditionFalse, "ReplicaSetUpdated"
-	reason := "MinimumReplicasUnavailable"
-	if c.available >= want-want/4 { // maxUnavailable is 25%, rounded down
-		available, reason = corev1.ConditionTrue, "MinimumReplicasAvailable"
-	}
-	if c == full(want) {
-		progressing = "NewReplicaSetAvailable"
-	}
-	return appsv1.DeploymentStatus{
-		ObservedGeneration: d.Generation,
-		Replicas:           c.replicas, UpdatedReplicas: c.updated, ReadyReplicas: c.available, AvailableReplicas: c.available,
-		UnavailableReplicas: max(0, want-c.available),
-		Conditions: []appsv1.DeploymentCondition{
-			condition(appsv1.DeploymentAvailable, available, reason),
-			condition(appsv1.DeploymentProgressing, corev1.ConditionTrue, progressing),
-		},
-	}
-}
-
-func condition(kind appsv1.DeploymentConditionType, is corev1.ConditionStatus, reason string) appsv1.DeploymentCondition {
-	now := metav1.Now()
-	return appsv1.DeploymentCondition{Type: kind, Status: is, Reason: reason, Message: reason, LastUpdateTime: now, LastTransitionTime: now}
+func (l *life) observe(ctx context.Context, c rivals.Counts) error {
+	return persist(ctx, func() error { return rivals.Observe(ctx, l.user, l.key, c) })
 }
 
 // change changes the App's spec and returns when the Deployment has followed.
@@ -133,7 +92,7 @@ func untrueStatus(app *quellv1alpha1.App, d *appsv1.Deployment) string {
 		}
 	}
 	want := ptr.Deref(d.Spec.Replicas, 1)
-	complete := is.ObservedGeneration == d.Generation && (counts{is.Replicas, is.UpdatedReplicas, is.AvailableReplicas}) == full(want)
+	complete := is.ObservedGeneration == d.Generation && rivals.Counts{Replicas: is.Replicas, Updated: is.UpdatedReplicas, Available: is.AvailableReplicas} == rivals.Full(want)
 	switch {
 	case s.ObservedGeneration != app.Generation:
 		return fmt.Sprintf("status.observedGeneration is %d, not %d", s.ObservedGeneration, app.Generation)

@@ -11,6 +11,7 @@ import (
 	"github.com/hduolab/quell/test/bench/figures"
 	"github.com/hduolab/quell/test/bench/rivals"
 	"github.com/hduolab/quell/test/localcluster"
+	"github.com/hduolab/quell/test/program"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,7 +36,7 @@ type life struct {
 	sent []localcluster.Request
 	// known are the versions of objects that writes have answered with.
 	known map[version]bool
-	// stop ends the manager that runs and returns why it had ended before.
+	// stop ends the contestant as it runs and returns why it had ended before.
 	stop func() error
 }
 
@@ -70,25 +71,15 @@ func live(
 	return rows, nil
 }
 
-// start runs a new manager of the contestant.
+// start runs the contestant anew.
 func (l *life) start(ctx context.Context) error {
 	config := l.cluster.Config()
 	config.UserAgent = l.agent()
-	mgr, _, err := l.contestant.Manager(ctx, config, 1)
-	if err != nil {
-		return err
+	_, stop, err := l.contestant.Start(ctx, config)
+	if err == nil {
+		l.stop = stop
 	}
-	running, cancel := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(running) }()
-	l.stop = func() error {
-		cancel()
-		return <-ended
-	}
-	if !mgr.GetCache().WaitForCacheSync(running) {
-		return errors.Join(errors.New("the caches are not filled"), l.stop())
-	}
-	return nil
+	return err
 }
 
 func (l *life) agent() string { return contestantAgent + l.contestant.Name + "/" }
@@ -139,7 +130,7 @@ func (l *life) settle(ctx context.Context, untold func(context.Context) (string,
 		} else if now.Sub(busy) >= l.Limit {
 			return true, nil
 		}
-		if err := pause(ctx, pollEvery); err != nil {
+		if err := program.Pause(ctx, pollEvery); err != nil {
 			return false, err
 		}
 	}
@@ -161,7 +152,7 @@ func (l *life) step(ctx context.Context) error {
 		if now.Sub(last) >= l.Step || now.Sub(began) >= 5*l.Step {
 			return nil
 		}
-		if err := pause(ctx, pollEvery); err != nil {
+		if err := program.Pause(ctx, pollEvery); err != nil {
 			return err
 		}
 	}
@@ -180,7 +171,7 @@ func (l *life) await(ctx context.Context, what string, holds func(*quellv1alpha1
 		if time.Since(began) >= l.Patience {
 			return fmt.Errorf("%w: %s", errNotYet, what)
 		}
-		if err := pause(ctx, pollEvery); err != nil {
+		if err := program.Pause(ctx, pollEvery); err != nil {
 			return err
 		}
 	}
@@ -196,13 +187,4 @@ func (l *life) objects(ctx context.Context) (*quellv1alpha1.App, *appsv1.Deploym
 		return nil, nil, fmt.Errorf("read the Deployment: %w", err)
 	}
 	return app, deployment, nil
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(d):
-		return nil
-	}
 }

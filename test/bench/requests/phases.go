@@ -7,6 +7,8 @@ import (
 
 	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
 	"github.com/hduolab/quell/test/bench/figures"
+	"github.com/hduolab/quell/test/bench/rivals"
+	"github.com/hduolab/quell/test/program"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -75,7 +77,7 @@ func create(ctx context.Context, l *life) error {
 
 func becomeReady(ctx context.Context, l *life) error {
 	n := int32(firstReplicas)
-	return l.rollOut(ctx, counts{}, counts{replicas: n, updated: n}, counts{replicas: n, updated: n, available: n})
+	return l.rollOut(ctx, rivals.Counts{}, rivals.Counts{Replicas: n, Updated: n}, rivals.Counts{Replicas: n, Updated: n, Available: n})
 }
 
 func nothing(context.Context, *life) error { return nil }
@@ -86,7 +88,7 @@ func scale(ctx context.Context, l *life) error {
 		return err
 	}
 	a, b := int32(firstReplicas), int32(secondReplicas)
-	return l.rollOut(ctx, full(a), counts{replicas: b, updated: b, available: a}, full(b))
+	return l.rollOut(ctx, rivals.Full(a), rivals.Counts{Replicas: b, Updated: b, Available: a}, rivals.Full(b))
 }
 
 func newImage(ctx context.Context, l *life) error {
@@ -94,7 +96,7 @@ func newImage(ctx context.Context, l *life) error {
 		return err
 	}
 	n := int32(secondReplicas)
-	return l.rollOut(ctx, counts{replicas: n, available: n}, counts{replicas: n + 1, updated: n, available: n}, full(n))
+	return l.rollOut(ctx, rivals.Counts{Replicas: n, Available: n}, rivals.Counts{Replicas: n + 1, Updated: n, Available: n}, rivals.Full(n))
 }
 
 func foreignStatus(ctx context.Context, l *life) error {
@@ -127,7 +129,7 @@ func foreignChild(ctx context.Context, l *life) error {
 	if err != nil {
 		return err
 	}
-	return l.rollOut(ctx, full(secondReplicas))
+	return l.rollOut(ctx, rivals.Full(secondReplicas))
 }
 
 func flap(ctx context.Context, l *life) error {
@@ -137,10 +139,10 @@ func flap(ctx context.Context, l *life) error {
 		if i%2 == 0 {
 			available--
 		}
-		if err := l.observe(ctx, counts{replicas: n, updated: n, available: available}); err != nil {
+		if err := l.observe(ctx, rivals.Counts{Replicas: n, Updated: n, Available: available}); err != nil {
 			return err
 		}
-		if err := pause(ctx, l.FlapEvery); err != nil {
+		if err := program.Pause(ctx, l.FlapEvery); err != nil {
 			return err
 		}
 	}

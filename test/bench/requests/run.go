@@ -8,17 +8,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"time"
 
-	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
 	"github.com/hduolab/quell/test/bench/figures"
 	"github.com/hduolab/quell/test/bench/rivals"
 	"github.com/hduolab/quell/test/localcluster"
-	kruntime "k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
 // Options say how long a run takes. A field that is zero has its default.
@@ -92,7 +87,9 @@ func Run(ctx context.Context, o Options, progress io.Writer) (result figures.Req
 		return figures.Requests{}, err
 	}
 	defer func() { err = errors.Join(err, cluster.Stop()) }()
-	user, err := install(cluster)
+	config := cluster.Config()
+	config.UserAgent = benchmarkAgent
+	user, err := rivals.Install(ctx, config)
 	if err != nil {
 		return figures.Requests{}, err
 	}
@@ -116,28 +113,4 @@ func lives(ctx context.Context, o Options, cluster *localcluster.Cluster, user c
 		result.Rows = append(result.Rows, rows...)
 	}
 	return result, nil
-}
-
-// install brings the CustomResourceDefinition of App in and returns the benchmark's own client.
-func install(cluster *localcluster.Cluster) (client.Client, error) {
-	config := cluster.Config()
-	config.UserAgent = benchmarkAgent
-	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{crds()}, ErrorIfPathMissing: true}); err != nil {
-		return nil, fmt.Errorf("install the CustomResourceDefinition of App: %w", err)
-	}
-	scheme := kruntime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), quellv1alpha1.AddToScheme(scheme)); err != nil {
-		return nil, err
-	}
-	user, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("connect to the cluster: %w", err)
-	}
-	return user, nil
-}
-
-// crds is config/crd of the checkout that this was built from.
-func crds() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "../../../config/crd")
 }

@@ -83,7 +83,7 @@ func applyAlways() Rival {
 		How:               "server-side apply of child and status at each reconcile, forced, without comparing first",
 		Source:            "https://kubernetes.io/docs/reference/using-api/server-side-apply/",
 		SeesLostOwnership: true,
-		Manager: design{reconciler: func(c client.Client) reconcile.Reconciler {
+		manager: design{reconciler: func(c client.Client) reconcile.Reconciler {
 			return applier{c}
 		}}.manager,
 	}

@@ -60,7 +60,7 @@ func clusterAPI() Rival {
 		How:               "cluster-api/util/patch: a Helper's Patch at the end of each reconcile, conditions by its conditions package",
 		Source:            "https://pkg.go.dev/sigs.k8s.io/cluster-api/util/patch",
 		SeesLostOwnership: true,
-		Manager: design{
+		manager: design{
 			add: addConditioned, object: &conditionedApp{},
 			reconciler: func(c client.Client) reconcile.Reconciler { return clusterReconciler{c} },
 		}.manager,

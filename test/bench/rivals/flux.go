@@ -75,7 +75,7 @@ func fluxRuntime() Rival {
 		How:               "fluxcd/pkg/runtime: patch.SerialPatcher at the end of each reconcile, conditions by its conditions package",
 		Source:            "https://pkg.go.dev/github.com/fluxcd/pkg/runtime/patch",
 		SeesLostOwnership: true,
-		Manager: design{
+		manager: design{
 			add: addConditioned, object: &conditionedApp{},
 			reconciler: func(c client.Client) reconcile.Reconciler { return fluxReconciler{c} },
 		}.manager,

@@ -118,7 +118,7 @@ func operatorPackage() Rival {
 		How:               "awslabs/operatorpkg/status: its condition set, Status().Patch with the optimistic lock unless Semantic.DeepEqual",
 		Source:            "https://github.com/kubernetes-sigs/karpenter/blob/0822440e7ad2af2efaa852657d0235ef240ae3b8/pkg/controllers/nodepool/readiness/controller.go",
 		SeesLostOwnership: true,
-		Manager: design{
+		manager: design{
 			add:    func(s *runtime.Scheme) { addKinds(s, &statusApp{}, &statusAppList{}) },
 			object: &statusApp{},
 			reconciler: func(c client.Client) reconcile.Reconciler {

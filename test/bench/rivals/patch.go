@@ -37,7 +37,7 @@ func mergePatch() Rival {
 		How:               "controllerutil.CreateOrPatch for the child, Status().Patch with client.MergeFrom at each reconcile",
 		Source:            "https://github.com/kubernetes-sigs/controller-runtime/pull/850",
 		SeesLostOwnership: true,
-		Manager: design{reconciler: func(c client.Client) reconcile.Reconciler {
+		manager: design{reconciler: func(c client.Client) reconcile.Reconciler {
 			return patcher{c}
 		}}.manager,
 	}

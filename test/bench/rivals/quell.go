@@ -17,11 +17,11 @@ func Quell() Rival {
 		How:               "server-side apply of child and status, each only if it would change something or win back what is lost",
 		Source:            "https://github.com/hduolab/quell",
 		SeesLostOwnership: true,
-		Manager:           quell,
+		manager:           quell,
 	}
 }
 
-func quell(ctx context.Context, config *rest.Config, workers int) (ctrl.Manager, reconcile.Reconciler, error) {
+func quell(ctx context.Context, config *rest.Config) (ctrl.Manager, reconcile.Reconciler, error) {
 	scheme := runtime.NewScheme()
 	if err := app.AddToScheme(scheme); err != nil {
 		return nil, nil, err
@@ -36,7 +36,7 @@ func quell(ctx context.Context, config *rest.Config, workers int) (ctrl.Manager,
 	if err != nil {
 		return nil, nil, err
 	}
-	return mgr, r, r.SetupWithManager(ctx, mgr, workers)
+	return mgr, r, r.SetupWithManager(ctx, mgr, 1)
 }
 
 // All returns the rivals, without Quell, the plainest first.

@@ -5,6 +5,8 @@ package rivals
 
 import (
 	"context"
+	"errors"
+	"sync"
 
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -20,7 +22,28 @@ type Rival struct {
 	How, Source string
 	// SeesLostOwnership tells that its reconcile notices when another manager has changed a field of the status that it wrote.
 	SeesLostOwnership bool
-	// Manager returns a manager that runs the reconciler with so many workers against a cluster in which config/crd is installed, and
-	// the reconciler itself. Several may run in one process, one after the other. Requests carry the user agent of config.
-	Manager func(ctx context.Context, config *rest.Config, workers int) (ctrl.Manager, reconcile.Reconciler, error)
+	// manager returns a manager that runs the reconciler with one worker, and the reconciler itself.
+	manager func(ctx context.Context, config *rest.Config) (ctrl.Manager, reconcile.Reconciler, error)
+}
+
+// Start runs the reconciler with one worker in a cluster in which config/crd is installed, and returns it when its caches are filled.
+// It ends with stop, which tells why it had ended before; a second stop tells the same. Several may run in one process, one after
+// the other. Requests carry the user agent of config.
+func (r Rival) Start(ctx context.Context, config *rest.Config) (_ reconcile.Reconciler, stop func() error, _ error) {
+	ctx, cancel := context.WithCancel(ctx)
+	mgr, reconciler, err := r.manager(ctx, config)
+	if err != nil {
+		cancel()
+		return nil, nil, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	stop = sync.OnceValue(func() error {
+		cancel()
+		return <-ended
+	})
+	if !mgr.GetCache().WaitForCacheSync(ctx) {
+		return nil, nil, errors.Join(errors.New("the caches are not filled"), stop())
+	}
+	return reconciler, stop, nil
 }

@@ -7,6 +7,6 @@ func scaffold() Rival {
 		How:               "meta.SetStatusCondition and Status().Update at each reconcile, no predicate",
 		Source:            "https://book.kubebuilder.io/getting-started",
 		SeesLostOwnership: true,
-		Manager:           updating(updater{report: report}).manager,
+		manager:           updating(updater{report: report}).manager,
 	}
 }

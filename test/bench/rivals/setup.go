@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -35,8 +34,8 @@ type design struct {
 	reconciler func(client.Client) reconcile.Reconciler
 }
 
-// manager implements Rival.Manager. It watches Apps and the Deployments that they own, as a scaffolded operator does.
-func (d design) manager(_ context.Context, config *rest.Config, workers int) (ctrl.Manager, reconcile.Reconciler, error) {
+// manager implements Rival.manager. It watches Apps and the Deployments that they own, as a scaffolded operator does.
+func (d design) manager(_ context.Context, config *rest.Config) (ctrl.Manager, reconcile.Reconciler, error) {
 	scheme := runtime.NewScheme()
 	err := clientgoscheme.AddToScheme(scheme)
 	if d.add == nil {
@@ -60,7 +59,6 @@ func (d design) manager(_ context.Context, config *rest.Config, workers int) (ct
 		Named("app").
 		For(object, builder.WithPredicates(d.filters...)).
 		Owns(&appsv1.Deployment{}).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
 	if err != nil {
 		return nil, nil, fmt.Errorf("set up the controller: %w", err)

@@ -73,7 +73,7 @@ func updateSecond() Rival {
 		How:               "Status().Update at each reconcile, lastTransitionTime set to metav1.Now() each time",
 		Source:            "https://github.com/rabbitmq/messaging-topology-operator/pull/251",
 		SeesLostOwnership: true,
-		Manager:           updating(updater{report: stampSecond}).manager,
+		manager:           updating(updater{report: stampSecond}).manager,
 	}
 }
 
@@ -83,7 +83,7 @@ func updateSubsecond() Rival {
 		How:               "Status().Update at each reconcile, the present time in a condition's message",
 		Source:            "https://github.com/kube-rs/kube/issues/354",
 		SeesLostOwnership: true,
-		Manager:           updating(updater{report: stampSubsecond}).manager,
+		manager:           updating(updater{report: stampSubsecond}).manager,
 	}
 }
 
@@ -92,7 +92,7 @@ func generationPredicate() Rival {
 		Name:    "predicate",
 		How:     "GenerationChangedPredicate on Apps, Status().Update at each reconcile",
 		Source:  "https://gitlab.com/gitlab-org/cloud-native/gitlab-operator/-/merge_requests/219",
-		Manager: updating(updater{report: report}, predicate.GenerationChangedPredicate{}).manager,
+		manager: updating(updater{report: report}, predicate.GenerationChangedPredicate{}).manager,
 	}
 }
 
@@ -101,6 +101,6 @@ func deepEqual() Rival {
 		Name:    "deep-equal",
 		How:     "GenerationChangedPredicate on Apps, Status().Update unless Semantic.DeepEqual to the status that was read",
 		Source:  "https://github.com/crossplane/crossplane/pull/7283",
-		Manager: updating(updater{report: report, compare: true}, predicate.GenerationChangedPredicate{}).manager,
+		manager: updating(updater{report: report, compare: true}, predicate.GenerationChangedPredicate{}).manager,
 	}
 }

@@ -2,14 +2,11 @@ package scale
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/hduolab/quell/test/bench/figures"
 	"github.com/hduolab/quell/test/localcluster"
-	"github.com/prometheus/procfs"
 )
 
 const (
@@ -31,19 +28,19 @@ func (r *run) now(pid int) (moment, error) {
 	if err != nil {
 		return moment{}, err
 	}
-	used, err := usage(pid)
+	used, err := r.usage(pid)
 	return moment{at: time.Now(), mark: mark, cpu: used}, err
 }
 
 // end is the load since a moment, with the time until another.
 func (r *run) end(ctx context.Context, o *operator, since moment, until time.Time) (figures.Load, error) {
-	used, err := usage(o.cmd.Process.Pid)
+	used, err := r.usage(o.cmd.Process.Pid)
 	if err != nil {
 		return figures.Load{}, err
 	}
 	load := figures.Load{
-		Seconds: until.Sub(since.at).Seconds(), CPU: used.operator - since.cpu.operator, APIServer: used.server - since.cpu.server,
-		Verbs: map[string]int{},
+		Seconds: until.Sub(since.at).Seconds(), Verbs: map[string]int{},
+		CPU: (used.operator - since.cpu.operator).Seconds(), APIServer: (used.server - since.cpu.server).Seconds(),
 	}
 	requests, err := r.cluster.Requests(since.mark, localcluster.ByUserAgent("manager/"))
 	if err != nil {
@@ -91,32 +88,14 @@ func (r *run) quiet(ctx context.Context, o *operator) (time.Time, error) {
 	return at, nil
 }
 
-// cpu is processor time in seconds; server is that of API server and etcd.
-type cpu struct{ operator, server float64 }
+// cpu is processor time since the start of each; server is that of API server and etcd.
+type cpu struct{ operator, server time.Duration }
 
-// usage reads the processor times of this process' children; pid is the operator's, 0 for none.
-func usage(pid int) (cpu, error) {
-	processes, err := procfs.AllProcs()
-	if err != nil {
-		return cpu{}, fmt.Errorf("read processor times, for which Linux is needed: %w", err)
+// usage reads processor times; pid is the operator's, 0 for none.
+func (r *run) usage(pid int) (used cpu, err error) {
+	if used.server, err = r.cluster.CPUTime(localcluster.APIServer, localcluster.Etcd); err != nil || pid == 0 {
+		return used, err
 	}
-	var used cpu
-	found := 0
-	for _, p := range processes {
-		stat, err := p.Stat()
-		if err != nil || stat.PPID != os.Getpid() { // a process that ended meanwhile is none of ours
-			continue
-		}
-		switch {
-		case stat.PID == pid:
-			used.operator = stat.CPUTime()
-		case stat.Comm == string(localcluster.APIServer), stat.Comm == string(localcluster.Etcd):
-			used.server += stat.CPUTime()
-			found++
-		}
-	}
-	if found != 2 || pid != 0 && used.operator == 0 {
-		return used, errors.New("not all of operator, API server and etcd were found")
-	}
-	return used, nil
+	used.operator, err = localcluster.CPUTime(pid)
+	return used, err
 }

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
 
 	"github.com/hduolab/quell/controller/app"
 	"github.com/hduolab/quell/test/bench/figures"
+	"github.com/hduolab/quell/test/checkout"
 	"github.com/hduolab/quell/test/localcluster"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -25,20 +25,23 @@ type Options struct {
 	Sizes []int
 	// Foreign adds two runs with so many Deployments that belong to nobody: without Apps and with the first size of them. 0 adds none.
 	Foreign int
-	// Rest is how long the restarted operator is watched.
+	// Rest is how long the restarted operator is watched; without Apps, and beside foreign Deployments, a tenth of it is.
 	Rest time.Duration
-	// Timeout bounds each wait, for all Apps to be Ready and for the operator to have nothing left to do; 0 means an hour.
+	// Timeout bounds each wait, for all Apps to be Ready and for the operator to have nothing left to do; 0 means three hours.
 	Timeout time.Duration
-	// Root is the folder of the repository.
-	Root string
+	// Keep is given the figures after each run, for the largest take long; nil keeps none before the end.
+	Keep func(figures.Scale) error
 	// Profiles is a folder for the heap profiles of the restarted operator, one for each run; "" keeps none.
 	Profiles string
 }
 
-// Run measures each size in turn. It tells its steps to progress. An error leaves no figures.
+// Run measures each size in turn. It tells its steps to progress. An error, of Keep too, comes with the figures of the runs before.
 func Run(ctx context.Context, o Options, progress io.Writer) (figures.Scale, error) {
 	if o.Timeout == 0 {
-		o.Timeout = time.Hour
+		o.Timeout = 3 * time.Hour
+	}
+	if o.Keep == nil {
+		o.Keep = func(figures.Scale) error { return nil }
 	}
 	dir, err := os.MkdirTemp("", "quell-scale-")
 	if err != nil {
@@ -46,7 +49,7 @@ func Run(ctx context.Context, o Options, progress io.Writer) (figures.Scale, err
 	}
 	defer os.RemoveAll(dir)
 	program := filepath.Join(dir, "manager")
-	if err := build(ctx, o.Root, program); err != nil {
+	if err := checkout.Build(ctx, "manager", program); err != nil {
 		return figures.Scale{}, err
 	}
 	result := figures.Scale{}
@@ -57,9 +60,12 @@ func Run(ctx context.Context, o Options, progress io.Writer) (figures.Scale, err
 		r := &run{Options: o, size: size, program: program, dir: dir, progress: progress}
 		measured, err := r.measure(ctx)
 		if err != nil {
-			return figures.Scale{}, fmt.Errorf("%d Apps, %d foreign Deployments: %w", size.apps, size.foreign, err)
+			return result, fmt.Errorf("%d Apps, %d foreign Deployments: %w", size.apps, size.foreign, err)
 		}
 		result.Runs = append(result.Runs, measured)
+		if err := o.Keep(result); err != nil {
+			return result, err
+		}
 	}
 	return result, nil
 }
@@ -68,26 +74,16 @@ type size struct{ apps, foreign int }
 
 func (o Options) runs() []size {
 	all := []size{{0, 0}} // what the others are compared with
-	for _, n := range o.Sizes {
-		all = append(all, size{n, 0})
-	}
 	if o.Foreign > 0 {
 		all = append(all, size{0, o.Foreign})
 		if len(o.Sizes) > 0 {
 			all = append(all, size{o.Sizes[0], o.Foreign})
 		}
 	}
-	return all
-}
-
-func build(ctx context.Context, root, program string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/manager")
-	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as make does, to share its build cache
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the operator: %w\n%s", err, out)
+	for _, n := range o.Sizes {
+		all = append(all, size{n, 0})
 	}
-	return nil
+	return all
 }
 
 // run is one size on a cluster of its own.
@@ -150,12 +146,7 @@ func summary(l figures.Load) string {
 // prepare installs the CustomResourceDefinitions and what is there before the operator, and starts what stands for
 // Kubernetes' own Deployment controller.
 func (r *run) prepare(ctx context.Context) (*world, error) {
-	cmd := exec.CommandContext(ctx, r.cluster.Kubectl(), "--kubeconfig="+r.cluster.Kubeconfig(), "--cache-dir="+r.cluster.DataDir()+"/kubectl-cache",
-		"apply", "--server-side", "-f", filepath.Join(r.Root, "config", "crd"))
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("install the CustomResourceDefinitions: %w\n%s", err, out)
-	}
-	if err := localcluster.WaitEstablished(ctx, r.cluster.Config(), "apps.quell.dev", "stormwatches.quell.dev"); err != nil {
+	if err := checkout.InstallDefinitions(ctx, r.cluster.Config()); err != nil {
 		return nil, err
 	}
 	scheme := runtime.NewScheme()
@@ -203,9 +194,13 @@ func (r *run) rest(ctx context.Context, o *operator) (figures.Load, []figures.Me
 	if err != nil {
 		return figures.Load{}, nil, err
 	}
+	total := r.Rest
+	if r.apps == 0 || r.foreign > 0 {
+		total /= 10
+	}
 	var memory []figures.MemorySample
 	for i := range samples + 1 {
-		if err := pause(ctx, time.Until(since.at.Add(r.Rest*time.Duration(i)/samples)), o.ended); err != nil {
+		if err := pause(ctx, time.Until(since.at.Add(total*time.Duration(i)/samples)), o.ended); err != nil {
 			return figures.Load{}, nil, err
 		}
 		m, err := o.memory(ctx)

@@ -22,7 +22,7 @@ func TestFewApps(t *testing.T) {
 	ctrl.SetLogger(logr.Discard())
 	var progress bytes.Buffer
 	const apps = 20
-	result, err := scale.Run(t.Context(), scale.Options{Sizes: []int{apps}, Rest: time.Second, Timeout: 3 * time.Minute, Root: "../../.."}, &progress)
+	result, err := scale.Run(t.Context(), scale.Options{Sizes: []int{apps}, Rest: time.Second, Timeout: 3 * time.Minute}, &progress)
 	g.Expect(err).NotTo(HaveOccurred(), progress.String())
 	t.Log(progress.String())
 	g.Expect(result.Machine.Cores).To(BeNumerically(">", 0))

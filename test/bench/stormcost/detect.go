@@ -9,6 +9,7 @@ import (
 
 	"github.com/hduolab/quell/controller/storm"
 	"github.com/hduolab/quell/controller/storm/live"
+	"github.com/hduolab/quell/test/program"
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
@@ -106,7 +107,7 @@ func watchAll(ctx context.Context, config *rest.Config) (*live.Source, error) {
 // await returns when everything is watched.
 func await(ctx context.Context, source *live.Source) error {
 	for !isWatching(source) {
-		if err := pause(ctx, pollEvery); err != nil {
+		if err := program.Pause(ctx, pollEvery); err != nil {
 			return errors.New("ended before everything was watched")
 		}
 	}
@@ -120,13 +121,4 @@ func isWatching(source *live.Source) bool {
 		}
 	}
 	return true
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(d):
-		return nil
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/hduolab/quell/test/localcluster"
+	"github.com/hduolab/quell/test/program"
 	"github.com/hduolab/quell/test/storms"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -107,23 +108,23 @@ func measure(ctx context.Context, cluster *localcluster.Cluster, p phase, o opti
 			err = errors.Join(err, failed)
 		}()
 	}
-	if err := pause(blowing, o.settle); err != nil {
+	if err := program.Pause(blowing, o.settle); err != nil {
 		return r, err
 	}
-	return r, r.count(blowing, d, o, &writes)
+	return r, r.count(blowing, cluster, d, o, &writes)
 }
 
 // count takes the differences over one phase.
-func (r *result) count(ctx context.Context, d *detector, o options, writes *atomic.Int64) error {
-	before, err := usage(d)
+func (r *result) count(ctx context.Context, cluster *localcluster.Cluster, d *detector, o options, writes *atomic.Int64) error {
+	before, err := usage(cluster, d)
 	if err != nil {
 		return err
 	}
 	started, sent := time.Now(), writes.Load()
-	if err := pause(ctx, o.duration); err != nil {
+	if err := program.Pause(ctx, o.duration); err != nil {
 		return err
 	}
-	after, err := usage(d)
+	after, err := usage(cluster, d)
 	if err != nil {
 		return err
 	}

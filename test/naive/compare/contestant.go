@@ -3,12 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"path/filepath"
-	"runtime"
 	"time"
 
 	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
 	"github.com/hduolab/quell/controller/app"
+	"github.com/hduolab/quell/test/checkout"
 	"github.com/hduolab/quell/test/localcluster"
 	"github.com/hduolab/quell/test/naive"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -18,7 +17,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
@@ -115,15 +113,5 @@ func install(ctx context.Context, cluster *localcluster.Cluster) error {
 	if err := naive.Install(ctx, cluster.Config()); err != nil {
 		return err
 	}
-	_, err := envtest.InstallCRDs(cluster.Config(), envtest.CRDInstallOptions{Paths: []string{crds()}, ErrorIfPathMissing: true})
-	if err != nil {
-		return fmt.Errorf("install the CustomResourceDefinition of App: %w", err)
-	}
-	return nil
-}
-
-// crds is config/crd of the checkout that this was built from.
-func crds() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "../../../config/crd")
+	return checkout.InstallDefinitions(ctx, cluster.Config())
 }

@@ -8,16 +8,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"slices"
-	"syscall"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/hduolab/quell/test/localcluster"
+	"github.com/hduolab/quell/test/program"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -43,21 +40,10 @@ func main() { os.Exit(command(os.Args[1:])) }
 
 func command(args []string) int {
 	o, err := parse(args)
-	switch {
-	case errors.Is(err, pflag.ErrHelp):
-		return 0
-	case err != nil:
-		fmt.Fprintf(os.Stderr, "error: %v\nsee 'go run ./test/naive/compare --help'\n", err)
-		return 2
+	if err != nil {
+		return program.Refuse(err, "./test/naive/compare")
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	ctrl.SetLogger(logr.Discard()) // a storm's log would drown the table
-	if err := run(ctx, o, os.Stdout); err != nil {
-		fmt.Fprintf(os.Stderr, "error: %v\n", err)
-		return 1
-	}
-	return 0
+	return program.Run(func(ctx context.Context) error { return run(ctx, o, os.Stdout) })
 }
 
 func parse(args []string) (options, error) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hduolab/quell/test/localcluster"
+	"github.com/hduolab/quell/test/program"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -58,11 +59,11 @@ func (r *round) count(ctx context.Context) (result, error) {
 	if err := r.create(ctx); err != nil {
 		return result{}, err
 	}
-	if err := pause(ctx, r.warmUp); err != nil {
+	if err := program.Pause(ctx, r.warmUp); err != nil {
 		return result{}, err
 	}
 	start, before := time.Now(), r.stored()
-	if err := pause(ctx, r.measure); err != nil {
+	if err := program.Pause(ctx, r.measure); err != nil {
 		return result{}, err
 	}
 	end, after := time.Now(), r.stored()
@@ -118,7 +119,7 @@ func (r *round) awaitSettled(ctx context.Context, n int) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, settleTimeout, fmt.Errorf("not all objects have their status after %s", settleTimeout))
 	defer cancel()
 	for r.settledObjects() < n {
-		if err := pause(ctx, pollEvery); err != nil {
+		if err := program.Pause(ctx, pollEvery); err != nil {
 			return err
 		}
 	}
@@ -138,18 +139,9 @@ func (r *round) clear(ctx context.Context) error {
 		if meta.LenList(list) == 0 {
 			return nil
 		}
-		if err := pause(ctx, pollEvery); err != nil {
+		if err := program.Pause(ctx, pollEvery); err != nil {
 			return err
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(d):
-		return nil
 	}
 }
 

@@ -6,19 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"text/tabwriter"
 	"time"
 
-	"github.com/go-logr/logr"
+	"github.com/hduolab/quell/test/program"
 	"github.com/hduolab/quell/test/storms"
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 type options struct {
@@ -30,16 +27,9 @@ type options struct {
 func main() { os.Exit(command(os.Args[1:])) }
 
 func command(args []string) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	ctrl.SetLogger(logr.Discard())
 	root := newRoot()
 	root.SetArgs(args)
-	if err := root.ExecuteContext(ctx); err != nil {
-		fmt.Fprintf(os.Stderr, "error: %v\n", err)
-		return 1
-	}
-	return 0
+	return program.Run(root.ExecuteContext)
 }
 
 func newRoot() *cobra.Command {
