@@ -158,7 +158,7 @@ func (a *Applier) apply(ctx context.Context, in Intent, f finish) (Result, error
 		uid, c.given = in.Live.GetUID(), in.Live.GetResourceVersion()
 	}
 	c.record = a.memory.of(uid)
-	defer c.record.Unlock()
+	defer func() { c.record.Unlock() }() // of an object that is created, it is another one by then
 	if c.remembered() {
 		c.result = Result{Outcome: Unchanged, Object: in.Live, Yielded: c.record.yielded, Remembered: true}
 	} else {

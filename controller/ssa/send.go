@@ -291,8 +291,8 @@ func (c *call) judge(ctx context.Context, answer client.Object) error {
 	live := c.Live
 	if live == nil || live.GetUID() != answer.GetUID() {
 		fresh := c.memory.of(answer.GetUID())
-		defer fresh.Unlock()
 		fresh.kind = c.record.kind
+		c.record.Unlock()
 		c.record = fresh
 	}
 	lost, err := c.unsticky(answer)

@@ -131,13 +131,25 @@ func podsOf(ctx context.Context, g Gomega, a *quellv1alpha1.App) []corev1.Pod {
 // awaitQuiet waits until nothing has been written in a namespace for some seconds.
 func awaitQuiet(ctx context.Context, namespace string) {
 	GinkgoHelper()
+	awaitEnded(ctx, namespace)
 	Expect(quiescence.Check(ctx, config, quiescence.Options{Kinds: written, Namespaces: []string{namespace}, Hold: time.Millisecond})).To(Succeed())
 }
 
 // expectQuiet wants nothing written in a namespace for longer, once the last write is over.
 func expectQuiet(ctx context.Context, namespace string) {
 	GinkgoHelper()
+	awaitEnded(ctx, namespace)
 	Expect(quiescence.Check(ctx, config, quiescence.Options{Kinds: written, Namespaces: []string{namespace}, Hold: watchTime()})).To(Succeed())
+}
+
+// awaitEnded waits for the Pods that are on their way out: a Deployment's status counts them down, up to half a minute after it is Ready.
+func awaitEnded(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	Eventually(ctx, func(g Gomega) {
+		pods := &corev1.PodList{}
+		g.Expect(admin.List(ctx, pods, client.InNamespace(namespace))).To(Succeed())
+		g.Expect(pods.Items).NotTo(ContainElement(HaveField("DeletionTimestamp", Not(BeNil()))))
+	}).Should(Succeed())
 }
 
 // expectQuietOperator wants nothing written by the operator in the whole cluster.
