@@ -120,8 +120,9 @@ func (o *operator) start() {
 	Expect(err).NotTo(HaveOccurred())
 	Expect(storms.SetupWithManager(mgr)).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())
-	o.cancel, o.ended = cancel, make(chan error, 1)
-	go func() { o.ended <- mgr.Start(ctx); close(o.ended) }()
+	ended := make(chan error, 1)
+	o.cancel, o.ended = cancel, ended
+	go func() { ended <- mgr.Start(ctx); close(ended) }()
 	Expect(mgr.GetCache().WaitForCacheSync(ctx)).To(BeTrue())
 }
 
