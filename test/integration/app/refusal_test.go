@@ -179,9 +179,9 @@ func without(ctx context.Context, resource string, f func()) {
 
 // fight forces a label of an App's Deployment again and again until stop is called, which tells how often.
 func fight(ctx context.Context, a *quellv1alpha1.App) (stop func() int) {
-	rival := clientAs(cluster.Config(), "rival")
+	rival, key := clientAs(cluster.Config(), "rival"), client.ObjectKeyFromObject(a)
 	return repeat(ctx, 50*time.Millisecond, func(ctx context.Context, _ int) error {
-		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: a.Name}}
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 		before := d.DeepCopy()
 		d.Labels = map[string]string{"team": "theirs"}
 		return rival.Patch(ctx, d, client.MergeFrom(before), client.FieldOwner("rival"))
@@ -189,7 +189,7 @@ func fight(ctx context.Context, a *quellv1alpha1.App) (stop func() int) {
 }
 
 // repeat does something, told how often it succeeded so far, and again after each pause until stop is called, which tells the
-// number in the end.
+// number in the end. What do reads must be its own: a spec reads its objects anew meanwhile.
 func repeat(ctx context.Context, pause time.Duration, do func(ctx context.Context, n int) error) (stop func() int) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan int)
