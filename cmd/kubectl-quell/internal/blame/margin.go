@@ -2,7 +2,6 @@ package blame
 
 import (
 	"io"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -135,7 +134,7 @@ func (s *subject) print(out io.Writer, f filter, st style, fromFile bool) error 
 }
 
 func (s *subject) printAbsent(m *margin, f filter) {
-	absent := slices.DeleteFunc(s.absent(), func(n *fieldowners.Node) bool { return !f.keeps(s.owners(n.Owners)) })
+	absent := s.absent(f)
 	if len(absent) == 0 {
 		return
 	}

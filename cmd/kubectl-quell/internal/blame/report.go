@@ -40,10 +40,8 @@ func newReport(items []Item) Report {
 func (s *subject) item(f filter, fromFile bool) Item {
 	item := Item{Object: show.RefOf(s.object), Fields: []Field{}, Notes: s.notes(f, fromFile)}
 	s.collect(s.Root, f, &item.Fields)
-	for _, n := range s.absent() {
-		if f.keeps(s.owners(n.Owners)) {
-			item.Absent = append(item.Absent, Field{Path: fieldowners.FormatPath(n.Path), Owners: s.reported(n.Owners)})
-		}
+	for _, n := range s.absent(f) {
+		item.Absent = append(item.Absent, Field{Path: fieldowners.FormatPath(n.Path), Owners: s.reported(n.Owners)})
 	}
 	return item
 }

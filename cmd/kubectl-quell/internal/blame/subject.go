@@ -87,8 +87,8 @@ func (s *subject) owners(indices []int) []fieldowners.Owner {
 	return owners
 }
 
-// absent lists the paths that are owned and not there, with the indices of their owners, sorted by path.
-func (s *subject) absent() []*fieldowners.Node {
+// absent lists the paths asked for that are owned and not there, with the indices of their owners, sorted by path.
+func (s *subject) absent(f filter) []*fieldowners.Node {
 	found := map[string]*fieldowners.Node{}
 	for i, e := range s.entries {
 		s.Absent(e).Iterate(func(p fieldpath.Path) {
@@ -99,18 +99,14 @@ func (s *subject) absent() []*fieldowners.Node {
 			found[key].Owners = append(found[key].Owners, i)
 		})
 	}
+	maps.DeleteFunc(found, func(_ string, n *fieldowners.Node) bool { return !f.keeps(s.owners(n.Owners)) })
 	return slices.SortedFunc(maps.Values(found), func(a, b *fieldowners.Node) int { return a.Path.Compare(b.Path) })
-}
-
-// isFound reports whether anything is asked for.
-func (s *subject) isFound(f filter) bool {
-	return s.keepsTree(s.Root, f) || slices.ContainsFunc(s.absent(), func(n *fieldowners.Node) bool { return f.keeps(s.owners(n.Owners)) })
 }
 
 // notes are what has to be known to read the margin right.
 func (s *subject) notes(f filter, fromFile bool) []string {
 	var notes []string
-	if len(s.entries) > 0 && !s.isFound(f) {
+	if len(s.entries) > 0 && !s.keepsTree(s.Root, f) && len(s.absent(f)) == 0 {
 		var all []string
 		for _, e := range s.entries {
 			all = append(all, e.String())
