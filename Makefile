@@ -181,7 +181,7 @@ generate: $(CONTROLLER_GEN) ## generate deep copies, apply configurations, CRDs,
 
 # What the chart has from config/ is copied, for a chart that is packaged, or fetched by itself, has nothing beside it.
 CHART_FILES = $(wildcard $(addprefix config/,crd/*.yaml rbac/*.yaml configroll/*.yaml stormwatch/*.yaml prometheus/*.yaml)) \
-	$(addprefix config/,prometheus/dashboard.json manager/namespace.yaml shard/leader_election.yaml)
+	$(addprefix config/,prometheus/dashboard.json prometheus/shard/service.yaml manager/namespace.yaml shard/leader_election.yaml)
 
 .PHONY: chart
 chart: ## copy what the Helm chart config/chart has from the rest of config/ into its files/

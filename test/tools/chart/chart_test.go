@@ -36,9 +36,12 @@ func TestRendersWhatKustomizeDoes(t *testing.T) {
 		set       values
 		folders   []string
 	}{
-		"by default":           {namespace, nil, []string{"default"}},
-		"with monitoring":      {namespace, monitoring, []string{"default", "prometheus"}},
-		"with a shard":         {namespace, values{"shards": oneShard}, []string{"default", "shard"}},
+		"by default":      {namespace, nil, []string{"default"}},
+		"with monitoring": {namespace, monitoring, []string{"default", "prometheus"}},
+		"with a shard":    {namespace, values{"shards": oneShard}, []string{"default", "shard"}},
+		"with a shard that is scraped": {
+			namespace, values{"serviceMonitor": on, "prometheusRule": on, "dashboard": on, "shards": oneShard}, []string{"default", "prometheus", "shard", "prometheus/shard"},
+		},
 		"in another namespace": {"elsewhere", monitoring, []string{"default", "prometheus"}},
 		"with rights":          {namespace, values{"rights": rights}, []string{"default", "stormwatch", "configroll"}},
 	} {
