@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 const transitionTime = "lastTransitionTime"
@@ -31,11 +32,17 @@ func carryTransitionTimes(u *unstructured.Unstructured, live client.Object, now 
 		}
 		condition[transitionTime] = now.UTC().Format(time.RFC3339)
 		old := before[fmt.Sprint(condition["type"])]
-		if old[transitionTime] != nil && reflect.DeepEqual(old["status"], condition["status"]) {
+		if old[transitionTime] != nil && isSameStatus(old["status"], condition["status"]) {
 			condition[transitionTime] = old[transitionTime]
 		}
 	}
 	return nil
+}
+
+// isSameStatus compares the status of conditions. As in every comparison here, an empty one is the same as none.
+func isSameStatus(a, b any) bool {
+	isEmpty := func(v any) bool { return v == nil || v == "" }
+	return isEmpty(a) && isEmpty(b) || reflect.DeepEqual(a, b)
 }
 
 // liveConditions are the conditions of a live object by type.
@@ -56,6 +63,12 @@ func liveConditions(live client.Object) (map[string]map[string]any, error) {
 		}
 	}
 	return byType, nil
+}
+
+// isTransitionTime reports whether a path is that of the transition time of a condition in status.conditions.
+func isTransitionTime(p fieldpath.Path) bool {
+	isField := func(e fieldpath.PathElement, name string) bool { return e.FieldName != nil && *e.FieldName == name }
+	return len(p) == 4 && isField(p[0], "status") && isField(p[1], "conditions") && isField(p[3], transitionTime)
 }
 
 // withoutTransitionTimes is object without the transition times of its conditions, which follow from the rest and from

@@ -23,6 +23,7 @@ func TestCarryTransitionTimes(t *testing.T) {
 		{"now without a live object", []any{condition("A", "True", nil)}, nil, []any{condition("A", "True", stamp)}},
 		{"now when the status changed", []any{condition("A", "True", nil)}, []any{condition("A", "False", then)}, []any{condition("A", "True", stamp)}},
 		{"the live one while the status is the same", []any{condition("A", "True", nil)}, []any{condition("B", "True", stamp), condition("A", "True", then)}, []any{condition("A", "True", then)}},
+		{"the live one where an empty status is none", []any{object{"type": "A"}}, []any{condition("A", "", then)}, []any{object{"type": "A", transitionTime: then}}},
 		{"the live one in place of the caller's", []any{condition("A", "True", "1999-01-01T00:00:00Z")}, []any{condition("A", "True", then)}, []any{condition("A", "True", then)}},
 		{"now in place of the caller's", []any{condition("A", "True", "1999-01-01T00:00:00Z")}, nil, []any{condition("A", "True", stamp)}},
 		{"now when the live one has none", []any{condition("A", "True", nil)}, []any{condition("A", "True", nil)}, []any{condition("A", "True", stamp)}},

@@ -6,6 +6,8 @@ import (
 	"github.com/hduolab/quell/controller/fieldowners"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
@@ -20,8 +22,9 @@ type contest struct {
 
 // contested are the fields for which the API server would answer an apply of the content, without force, with a conflict: others
 // own them, and merging the content would change them (sigs.k8s.io/structured-merge-diff/v6, merge/update.go). An empty map is
-// merged into one that others filled without a change.
-func contested(c *content, live *typed.TypedValue, entries []fieldowners.Entry, owner fieldowners.Owner) []contest {
+// merged into one that others filled without a change. Unless live is exact, in which no field is left out that the API server has, a
+// zero is taken for the same as none.
+func contested(c *content, live *typed.TypedValue, exact bool, entries []fieldowners.Entry, owner fieldowners.Owner) []contest {
 	theirs := slices.DeleteFunc(slices.Clone(entries), func(e fieldowners.Entry) bool { return e.Same(owner) })
 	owned := fieldpath.NewSet()
 	for _, e := range theirs {
@@ -30,7 +33,7 @@ func contested(c *content, live *typed.TypedValue, entries []fieldowners.Entry, 
 	changes := changedBy(c.typed, live)
 	var found []contest
 	c.fields.Leaves().Intersection(owned).Iterate(func(p fieldpath.Path) {
-		if changes(p) && !isSame(at(c.typed.AsValue(), p), at(live.AsValue(), p)) {
+		if changes(p) && (exact || !isSame(at(c.typed.AsValue(), p), at(live.AsValue(), p))) {
 			found = append(found, contest{p.Copy(), fieldowners.FormatPath(p), fieldowners.OwnersOf(theirs, p)})
 		}
 	})
@@ -66,8 +69,44 @@ func (c *call) obey(live *typed.TypedValue) (bool, error) {
 	if c.Rules.forceAll() {
 		return false, nil
 	}
-	_, done, err := c.rule(contested(c.content, live, c.entries, c.owner()))
+	contests := contested(c.content, live, c.isLiveExact(), c.entries, c.owner())
+	borrowed, err := c.borrowedTimes(contests)
+	if err != nil {
+		return false, err
+	}
+	_, done, err := c.rule(append(contests, borrowed...))
 	return done, err
+}
+
+// borrowedTimes are the transition times under rule Yield that only others own and that are no contests: a StatusWriter takes these
+// over from live, so they say nothing of its own. Stated, such a time would be ours too until the next transition, then be left to
+// them, and be ours again at the call after that.
+func (c *call) borrowedTimes(contests []contest) ([]contest, error) {
+	if c.complete == nil {
+		return nil, nil
+	}
+	rules, err := c.Rules.read()
+	if err != nil {
+		return nil, err
+	}
+	var found []contest
+	c.fields.Leaves().Iterate(func(p fieldpath.Path) {
+		if !isTransitionTime(p) || rules.of(p) != Yield || slices.ContainsFunc(contests, func(x contest) bool { return x.path.Equals(p) }) {
+			return
+		}
+		owners := fieldowners.OwnersOf(c.entries, p)
+		if len(owners) > 0 && !slices.ContainsFunc(owners, c.owner().Same) {
+			found = append(found, contest{p.Copy(), fieldowners.FormatPath(p), owners})
+		}
+	})
+	return found, nil
+}
+
+// isLiveExact reports whether live has all fields that the API server has. A Go type of a custom resource may leave out zeros that
+// are stored; of a built-in one the API server's own type leaves out the same.
+func (c *call) isLiveExact() bool {
+	_, isUnstructured := c.Live.(runtime.Unstructured)
+	return isUnstructured || clientgoscheme.Scheme.Recognizes(c.object.GroupVersionKind())
 }
 
 // rule settles contests: one under rule Report ends the call, those under Yield leave the content. It tells whether some are

@@ -124,12 +124,23 @@ func TestContested(t *testing.T) {
 			live, err := builtin.ObjectToTyped(deployment(c.live))
 			g.Expect(err).NotTo(HaveOccurred())
 			var found []string
-			for _, x := range contested(contentOf(t, desired, ""), live, c.entries, ownerNamed("me")) {
+			for _, x := range contested(contentOf(t, desired, ""), live, false, c.entries, ownerNamed("me")) {
 				g.Expect(x.owners).To(ConsistOf(HaveField("Manager", "they")))
 				found = append(found, x.text)
 			}
 			g.Expect(found).To(Equal(c.want))
 		})
+	}
+}
+
+func TestAZeroThatOthersOwnAndTheObjectLacksIsContestedWhenItLacksIt(t *testing.T) {
+	zero := deployment(object{"minReadySeconds": int64(0)})
+	live, err := builtin.ObjectToTyped(deployment(object{"replicas": int64(1)}))
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	theirs := fieldowners.Entry{Owner: ownerNamed("they"), Fields: fieldpath.NewSet(fieldpath.MakePathOrDie("spec", "minReadySeconds"))}
+	for exact, contests := range map[bool]int{true: 1, false: 0} {
+		found := contested(contentOf(t, zero, ""), live, exact, []fieldowners.Entry{theirs}, ownerNamed("me"))
+		NewWithT(t).Expect(found).To(HaveLen(contests), "exact: %t", exact)
 	}
 }
 
@@ -148,7 +159,7 @@ func TestAnEmptyMapBesideWhatOthersHaveInItIsNoContest(t *testing.T) {
 		}
 		c, err := newContent(limits(desired), builtin, "")
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
-		NewWithT(t).Expect(contested(c, live, []fieldowners.Entry{theirs}, ownerNamed("me"))).To(HaveLen(contests), "cpu %q", cpu)
+		NewWithT(t).Expect(contested(c, live, false, []fieldowners.Entry{theirs}, ownerNamed("me"))).To(HaveLen(contests), "cpu %q", cpu)
 	}
 }
 

@@ -219,12 +219,15 @@ func carryTimes(d content, live *unstructured.Unstructured) {
 		condition["lastTransitionTime"] = clock.Now().UTC().Format(time.RFC3339)
 		for _, their := range theirs {
 			old, _ := their.(content)
-			if time := old["lastTransitionTime"]; time != nil && old["type"] == condition["type"] && old["status"] == condition["status"] {
+			if time := old["lastTransitionTime"]; time != nil && old["type"] == condition["type"] && isSame(old["status"], condition["status"]) {
 				condition["lastTransitionTime"] = time
 			}
 		}
 	}
 }
+
+// isSame compares texts of which an empty one is the same as none.
+func isSame(a, b any) bool { return a == b || (a == nil || a == "") && (b == nil || b == "") }
 
 // described is all that it takes to understand a fault.
 func (s *side) described(live *unstructured.Unstructured) string {
@@ -290,6 +293,31 @@ func (k *kind) onlyEmpties(live, answer *unstructured.Unstructured) bool {
 		return c
 	}
 	return onlyDisowns(bare(live), bare(answer))
+}
+
+// onlyDrops reports whether answer is live but for maps that it lacks altogether, although they are in what was applied, as {}.
+func onlyDrops(live, answer *unstructured.Unstructured, applied content) bool {
+	restored := answer.DeepCopy()
+	dropped := restoreDropped(restored.Object, live.Object, applied)
+	return dropped > 0 && essence(restored) == essence(live)
+}
+
+// restoreDropped gives answer the maps of live that it lacks and that are {} in what was applied, and counts them.
+func restoreDropped(answer, live, applied content) int {
+	dropped := 0
+	for name, field := range applied {
+		wanted, isMap := field.(content)
+		had, wasMap := live[name].(content)
+		if !isMap || !wasMap {
+			continue
+		}
+		if has, ok := answer[name].(content); ok {
+			dropped += restoreDropped(has, had, wanted)
+		} else if len(wanted) == 0 && answer[name] == nil {
+			answer[name], dropped = had, dropped+1
+		}
+	}
+	return dropped
 }
 
 func unmanaged(u *unstructured.Unstructured) *unstructured.Unstructured {

@@ -330,13 +330,20 @@ func (k *check) verify(ctx context.Context) (again bool, err error) {
 		return false, nil
 	}
 	force := k.rules.Default == ""
-	answer, err := k.patch(ctx, types.ApplyPatchType, k.statement(live, k.result.Yielded), k.version, me, force)
+	statement := k.statement(live, k.result.Yielded)
+	answer, err := k.patch(ctx, types.ApplyPatchType, statement, k.version, me, force)
 	if err != nil && !isRefusal(err) {
 		return false, fmt.Errorf("verify %s: %w", k.name, err)
 	}
 	k.note("real apply: %v", err)
+	if err == nil && k.isSkip() && onlyDrops(live, answer, statement) {
+		tally.count("claims verified", dropping)
+		return false, remove(ctx, k.side, live) // what is left is not what anybody asked for
+	}
 	return k.compare(live, answer, err), nil
 }
+
+func (k *check) isSkip() bool { return k.err == nil && k.result.Outcome == ssa.Unchanged }
 
 // settle has the object stored as it is read, by a patch that says nothing. What is stored may be older than the schema's
 // defaults, or have content that the schema prunes when it is read; any write then makes a version, whatever its content is.
@@ -364,7 +371,19 @@ const (
 	reordering = "skip; an apply makes one version that differs in nothing but the order of managedFields: defaults in an atomic value"
 	emptying   = "skip; an apply differs in nothing but an empty map or list, or null, in place of another one or of none"
 	disowning  = "skip; an apply differs in nothing but that a co-owner loses a value of ours: defaults in an atomic value"
+	dropping   = "skip; an apply drops the very map that it asks for: {} where nobody owns what is in there, an empty list among it"
 )
+
+// littleBetween names the exception by which answer may differ from live, "" when there is none.
+func (k *check) littleBetween(live, answer *unstructured.Unstructured) string {
+	switch {
+	case k.rules.Default == "" && onlyDisowns(live, answer):
+		return disowning
+	case k.onlyEmpties(live, answer):
+		return emptying
+	}
+	return ""
+}
 
 // compare judges the claim by what a real apply did.
 func (k *check) compare(live, answer *unstructured.Unstructured, refusal error) (again bool) {
@@ -377,7 +396,10 @@ func (k *check) compare(live, answer *unstructured.Unstructured, refusal error) 
 	}
 	changed := refusal == nil && answer.GetResourceVersion() != live.GetResourceVersion()
 	same := refusal != nil || essence(live) == essence(answer)
-	outcome := k.result.Outcome
+	outcome, little := k.result.Outcome, ""
+	if changed {
+		little = k.littleBetween(live, answer)
+	}
 	switch {
 	case outcome == ssa.Unchanged && refusal != nil:
 		tally.count("claims verified", "skip; an apply is refused, for others have left the object invalid")
@@ -386,17 +408,15 @@ func (k *check) compare(live, answer *unstructured.Unstructured, refusal error) 
 		return true
 	case outcome == ssa.Unchanged && changed && same:
 		tally.count("claims verified", restless)
-	case outcome == ssa.Unchanged && changed && k.rules.Default == "" && onlyDisowns(live, answer):
-		tally.count("claims verified", disowning)
-	case outcome == ssa.Unchanged && changed && k.onlyEmpties(live, answer):
-		tally.count("claims verified", emptying)
+	case outcome == ssa.Unchanged && changed && little != "":
+		tally.count("claims verified", little)
 	case outcome == ssa.Unchanged && changed:
 		report(k.side, live, "FALSE SKIP: a real apply made version %s; %s\n  answer: %s", answer.GetResourceVersion(), k.inWords(), encoded(answer))
 	case outcome == ssa.Unchanged && k.restless:
 		tally.count("claims verified", reordering)
 	case outcome == ssa.Unchanged:
 		tally.count("claims verified", "skip")
-	case outcome == ssa.DoesNotStick && !same:
+	case outcome == ssa.DoesNotStick && !same && little == "":
 		report(k.side, live, "held back as not sticking, but it changes the object: %s\n  answer: %s", k.inWords(), encoded(answer))
 	case outcome == ssa.DoesNotStick:
 		tally.count("claims verified", "does not stick")

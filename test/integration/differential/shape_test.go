@@ -1,6 +1,7 @@
 package differential_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -387,24 +388,21 @@ func (s *shape) inOrderOf(value, live any) any {
 }
 
 func (s *shape) itemsInOrderOf(items, live []any) []any {
-	rest := map[string]any{}
-	var order []string
-	for _, item := range items {
+	place := func(item any) int {
 		id := s.identity(item)
-		rest[id], order = item, append(order, id)
-	}
-	arranged := []any{}
-	for _, theirs := range live {
-		id := s.identity(theirs)
-		if item, found := rest[id]; found {
-			arranged = append(arranged, s.item.inOrderOf(item, theirs))
-			delete(rest, id)
+		if i := slices.IndexFunc(live, func(theirs any) bool { return s.identity(theirs) == id }); i >= 0 {
+			return i
 		}
+		return len(live)
 	}
-	for _, id := range order {
-		if item, found := rest[id]; found {
-			arranged = append(arranged, s.item.inOrderOf(item, nil))
+	arranged := slices.Clone(items)
+	slices.SortStableFunc(arranged, func(a, b any) int { return cmp.Compare(place(a), place(b)) })
+	for i, item := range arranged {
+		var theirs any
+		if at := place(item); at < len(live) {
+			theirs = live[at]
 		}
+		arranged[i] = s.item.inOrderOf(item, theirs)
 	}
 	return arranged
 }

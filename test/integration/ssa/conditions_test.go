@@ -100,4 +100,25 @@ var _ = Describe("conditions", func() {
 		write(ctx, w, status(name, ready("True", "New", "")), fetchThing(ctx, name))
 		Expect(since(ctx, name)).To(Equal("2026-03-01T12:00:00Z"))
 	})
+
+	It("leave their transition time to whoever owns it under rule Yield, at no cost of its own", func(ctx SpecContext) {
+		clock, name := newClock(), newThing(ctx)
+		written(ctx, newWriter(clock), name, ready("False", "Down", ""))
+		const theirs = "2020-01-01T00:00:00Z"
+		forceStatus(ctx, they, status(name, content{"conditions": []any{content{"type": "Ready", "lastTransitionTime": theirs}}}))
+		yielding := func(w *ssa.StatusWriter, s string) ssa.Result {
+			result, err := w.Write(ctx, ssa.Intent{Desired: status(name, ready(s, "Down", "")), Live: fetchThing(ctx, name), Rules: by(ssa.Yield)})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(texts(result.Yielded)).To(Equal([]string{`.status.conditions[type="Ready"].lastTransitionTime yielded to "rival" (Apply, status)`}))
+			return result
+		}
+		w := newWriter(clock)
+		Expect(yielding(w, "False").Outcome).To(Equal(ssa.Unchanged))
+		Expect(yielding(w, "True").Outcome).To(Equal(ssa.Applied))
+		for _, w := range []*ssa.StatusWriter{w, newWriter(clock)} {
+			Expect(yielding(w, "True").Outcome).To(Equal(ssa.Unchanged))
+		}
+		Expect(since(ctx, name)).To(Equal(theirs))
+		Expect(wire.requests()).To(HaveLen(1))
+	})
 })

@@ -16,6 +16,7 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/applyconfigurations"
@@ -191,6 +192,34 @@ var _ = Describe("the rule Yield", func() {
 		Expect(verbs(wire.requests())).To(Equal("PATCH PATCH GET PATCH"), "a conflict, an outdated version, the new one")
 		Expect(replicasOf(ctx, name)).To(BeEquivalentTo(7))
 	})
+
+	DescribeTable("knows without a request that a zero which the API server did not keep is another's",
+		func(ctx SpecContext, read func(ctx SpecContext, name string) client.Object) {
+			name := newDeployment(ctx, newBuiltin())
+			theirs := appsv1ac.Deployment(name, namespace).WithSpec(appsv1ac.DeploymentSpec().WithMinReadySeconds(0))
+			Expect(admin.Apply(ctx, theirs, client.FieldOwner(they))).To(Succeed())
+			ours := image(name, "nginx:1", 3)
+			ours.Spec.WithMinReadySeconds(0)
+			for _, outcome := range []struct {
+				ssa.Rule
+				ssa.Outcome
+			}{{ssa.Yield, ssa.Unchanged}, {ssa.Report, ssa.Conflicted}} {
+				Expect(ruled(ctx, newBuiltin(), by(outcome.Rule), ours, read(ctx, name)).Outcome).To(Equal(outcome.Outcome))
+			}
+			Expect(wire.requests()).To(BeEmpty())
+			err := admin.Apply(ctx, ours, client.FieldOwner(me))
+			Expect(fieldowners.Conflicts(err)).To(HaveExactElements(HaveField("Path", ".spec.minReadySeconds")), "%v", err)
+			Expect(ruled(ctx, newBuiltin(), by(ssa.Force), ours, read(ctx, name)).Sent).To(BeTrue())
+			Expect(ruled(ctx, newBuiltin(), by(ssa.Force), ours, read(ctx, name)).Outcome).To(Equal(ssa.Unchanged))
+		},
+		Entry("typed", func(ctx SpecContext, name string) client.Object { return fetchDeployment(ctx, name) }),
+		Entry("unstructured", func(ctx SpecContext, name string) client.Object {
+			u := &unstructured.Unstructured{}
+			u.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
+			Expect(admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, u)).To(Succeed())
+			return u
+		}),
+	)
 
 	It("leaves the keys of list items, and atomic lists as a whole, in one piece", func(ctx SpecContext) {
 		a, name := newBuiltin(), newName()
