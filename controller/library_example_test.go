@@ -55,10 +55,12 @@ func ready(app *quellv1alpha1.App, child *appsv1.Deployment) *metav1ac.Condition
 
 // begin docs/library.md
 func answer(ctx context.Context, recorder events.EventRecorder, app *quellv1alpha1.App, written ssa.Result, err error) (ctrl.Result, error) {
-	if ssa.IsTerminal(err) { // until somebody changes the object, its schema or a policy
-		return ctrl.Result{}, reconcile.TerminalError(err)
-	}
 	switch {
+	case ssa.IsTerminal(err) && written.Held(): // refused often enough to be asked again after a pause only
+		ctrl.LoggerFrom(ctx).Error(err, "refused as before")
+		return ctrl.Result{RequeueAfter: written.RetryAfter}, nil
+	case ssa.IsTerminal(err): // until somebody changes the object, its schema or a policy
+		return ctrl.Result{}, reconcile.TerminalError(err)
 	case written.Outcome == ssa.Contended && written.Began:
 		recorder.Eventf(app, nil, corev1.EventTypeWarning, "StatusContended", "Report", "others keep taking fields: %v", written.Rivals())
 	case written.Outcome == ssa.SelfChurn, written.Outcome == ssa.DoesNotStick:

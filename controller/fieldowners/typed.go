@@ -23,7 +23,9 @@ type Object interface {
 // changed, so it is copied one level deep to carry them. Lists with duplicate keys, which a live object may have, are
 // allowed. The error names the kind and the object.
 func Typed(o Object, gvk schema.GroupVersionKind, types managedfields.TypeConverter) (*typed.TypedValue, error) {
-	if _, ok := o.(*unstructured.Unstructured); !ok {
+	if u, ok := o.(runtime.Unstructured); ok {
+		o = &unstructured.Unstructured{Object: u.UnstructuredContent()}
+	} else {
 		shallow := reflect.New(reflect.TypeOf(o).Elem())
 		shallow.Elem().Set(reflect.ValueOf(o).Elem())
 		o = shallow.Interface().(Object)

@@ -33,7 +33,7 @@ type Options struct {
 	FieldManager string
 	// FormerManagers are names under which earlier releases wrote the same fields; what they own is taken over once.
 	FormerManagers []string
-	// Subresource to apply through, "" for the object itself.
+	// Subresource to apply through: status, or "" for the object itself.
 	Subresource string
 	// Contention paces the repair of what others take back; zero means DefaultContentionPace.
 	Contention Pace
@@ -56,8 +56,9 @@ type Applier struct {
 	opts   Options
 	memory *memory
 	// epoch counts the schema changes that the caller told.
-	epoch    atomic.Int64
-	stripped atomic.Bool
+	epoch atomic.Int64
+	// stripped are the kinds whose managedFields the cache drops.
+	stripped sync.Map
 	warn     sync.Once
 }
 
@@ -70,6 +71,8 @@ func NewApplier(o Options) (*Applier, error) {
 		return nil, errors.New("ssa: Options.Types is required")
 	case o.FieldManager == "" || len(o.FieldManager) > 128:
 		return nil, fmt.Errorf("ssa: Options.FieldManager must have 1 to 128 characters, is %q", o.FieldManager)
+	case o.Subresource != "" && o.Subresource != "status":
+		return nil, fmt.Errorf("ssa: Options.Subresource must be status, or empty for the object itself, is %q", o.Subresource)
 	case o.Remember < 0:
 		return nil, fmt.Errorf("ssa: Options.Remember must not be negative, is %d", o.Remember)
 	case o.Recheck < 0:
@@ -266,7 +269,7 @@ func (c *call) catchUp(ctx context.Context) error {
 		return nil
 	}
 	// Whatever the old object says, the request then tells what is true.
-	c.record.doubt = true
+	c.record.doubt, c.record.last = true, digest{}
 	if c.opts.Reader == nil {
 		return nil
 	}
@@ -315,10 +318,10 @@ func (c *call) remember(version string) {
 func (c *call) counted(err error) (Result, error) {
 	outcome := c.result.Outcome
 	if err != nil {
-		outcome, c.result = outcomeError, Result{Yielded: c.result.Yielded}
+		outcome, c.result = outcomeError, Result{Yielded: c.result.Yielded, RetryAfter: c.result.RetryAfter}
 	}
 	callsTotal.WithLabelValues(c.record.kind, c.opts.Subresource, string(outcome)).Inc()
-	if c.result.Held() {
+	if err == nil && c.result.Held() {
 		heldTotal.WithLabelValues(c.record.kind, c.opts.Subresource, string(outcome)).Inc()
 	}
 	c.result.Began = c.record.outcome != outcome

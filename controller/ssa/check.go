@@ -184,23 +184,34 @@ func child(v value.Value, e fieldpath.PathElement) value.Value {
 		field, _ := v.AsMap().Get(*e.FieldName)
 		return field
 	case v.IsList():
-		for i := range v.AsList().Length() {
-			if item := v.AsList().At(i); isItem(item, e) {
-				return item
-			}
+		if i := indexOf(v.AsList(), e); i >= 0 {
+			return v.AsList().At(i)
 		}
 	}
 	return nil
 }
 
-// isItem reports whether a list's item is the one that a step names. Key fields that the item leaves to their default fit.
-func isItem(item value.Value, e fieldpath.PathElement) bool {
+// indexOf is where in a list the item is that a step names, -1 when it is not there.
+func indexOf(list value.List, e fieldpath.PathElement) int {
+	for _, defaults := range []bool{false, true} {
+		for i := range list.Length() {
+			if isItem(list.At(i), e, defaults) {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// isItem reports whether a list's item is the one that a step names. With defaults, key fields that the item leaves to their default
+// fit too, whatever that is: look for an item that has them all first.
+func isItem(item value.Value, e fieldpath.PathElement, defaults bool) bool {
 	if e.Value != nil {
 		return value.Equals(item, *e.Value)
 	}
 	return e.Key != nil && item.IsMap() && !slices.ContainsFunc(*e.Key, func(k value.Field) bool {
 		v, ok := item.AsMap().Get(k.Name)
-		return ok && !value.Equals(v, k.Value)
+		return ok && !value.Equals(v, k.Value) || !ok && !defaults
 	})
 }
 

@@ -163,3 +163,23 @@ func TestWhatAnAtomicValueHasMoreThanIsWanted(t *testing.T) {
 		})
 	}
 }
+
+func TestItemsWhoseKeysDifferInADefaultAreToldApart(t *testing.T) {
+	g := NewWithT(t)
+	tcp, udp := object{"containerPort": int64(53)}, object{"containerPort": int64(53), "protocol": "UDP"}
+	container := func(tcp, udp object) *unstructured.Unstructured {
+		return pods(object{"containers": []any{object{"name": "dns", "ports": []any{tcp, udp}}}})
+	}
+	desired := contentOf(t, container(tcp, with(udp, "hostPort", int64(54))), "")
+	live, err := builtin.ObjectToTyped(container(with(tcp, "protocol", "TCP"), with(udp, "hostPort", int64(53))))
+	g.Expect(err).NotTo(HaveOccurred())
+	reasons, err := difference(desired, live, []fieldowners.Entry{{Owner: ownerNamed("me"), Fields: desired.fields}}, ownerNamed("me"), digest{})
+	g.Expect(err).NotTo(HaveOccurred())
+	const port = `.spec.template.spec.containers[name="dns"].ports[containerPort=53,protocol="UDP"]`
+	g.Expect(reasons).To(HaveExactElements(Reason{Change: Changed, Path: port + ".hostPort"}))
+
+	left := cut(desired.object.Object, pathOf(t, port+".hostPort"))
+	g.Expect(left).To(Equal(container(tcp, udp).Object))
+	_, err = newContent(&unstructured.Unstructured{Object: left.(object)}, builtin, "")
+	g.Expect(err).NotTo(HaveOccurred())
+}

@@ -30,29 +30,27 @@ func contested(c *content, live *typed.TypedValue, exact bool, entries []fieldow
 	for _, e := range theirs {
 		owned = owned.Union(e.Fields)
 	}
-	changes := changedBy(c.typed, live)
 	var found []contest
-	c.fields.Leaves().Intersection(owned).Iterate(func(p fieldpath.Path) {
-		if changes(p) && (exact || !isSame(at(c.typed.AsValue(), p), at(live.AsValue(), p))) {
+	changedBy(c, live).Intersection(owned).Iterate(func(p fieldpath.Path) {
+		if exact || !isSame(at(c.typed.AsValue(), p), at(live.AsValue(), p)) {
 			found = append(found, contest{p.Copy(), fieldowners.FormatPath(p), fieldowners.OwnersOf(theirs, p)})
 		}
 	})
 	return found
 }
 
-// changedBy tells which paths of live a merge of the content changes; all of them where the two cannot be merged, as when live
-// has duplicate list keys.
-func changedBy(content, live *typed.TypedValue) func(fieldpath.Path) bool {
-	all := func(fieldpath.Path) bool { return true }
-	merged, err := live.Merge(content)
+// changedBy are the paths of live that a merge of the content changes, with the maps that it begins; all that the content has where the
+// two cannot be merged.
+func changedBy(c *content, live *typed.TypedValue) *fieldpath.Set {
+	merged, err := live.Merge(c.typed)
 	if err != nil {
-		return all
+		return c.fields.Leaves()
 	}
 	comparison, err := live.Compare(merged)
 	if err != nil {
-		return all
+		return c.fields.Leaves()
 	}
-	return comparison.Added.Union(comparison.Modified).Has
+	return comparison.Added.Union(comparison.Modified).Difference(unowned)
 }
 
 // isSame is stricter than isKept: in an atomic map or list even a default that was added is a difference to the API server.
@@ -105,8 +103,11 @@ func (c *call) borrowedTimes(contests []contest) ([]contest, error) {
 // isLiveExact reports whether live has all fields that the API server has. A Go type of a custom resource may leave out zeros that
 // are stored; of a built-in one the API server's own type leaves out the same.
 func (c *call) isLiveExact() bool {
-	_, isUnstructured := c.Live.(runtime.Unstructured)
-	return isUnstructured || clientgoscheme.Scheme.Recognizes(c.object.GroupVersionKind())
+	if _, isUnstructured := c.Live.(runtime.Unstructured); isUnstructured {
+		return true
+	}
+	kinds, _, err := clientgoscheme.Scheme.ObjectKinds(c.Live)
+	return err == nil && slices.Contains(kinds, c.object.GroupVersionKind())
 }
 
 // rule settles contests: one under rule Report ends the call, those under Yield leave the content. It tells whether some are
@@ -186,12 +187,15 @@ func cut(v any, path fieldpath.Path) any {
 		}
 		return with(parent, name, part)
 	case []any:
-		items := slices.Clone(parent)
-		for i, item := range items {
-			if isItem(value.NewValueInterface(item), path[0]) && len(path) > 1 {
-				items[i] = cut(item, path[1:])
-			}
+		i := indexOf(value.NewValueInterface(parent).AsList(), path[0])
+		switch {
+		case i < 0:
+			return v
+		case len(path) == 1: // one that live has twice, which can only be owned as a whole
+			return slices.Delete(slices.Clone(parent), i, i+1)
 		}
+		items := slices.Clone(parent)
+		items[i] = cut(items[i], path[1:])
 		return items
 	}
 	return v
@@ -211,7 +215,11 @@ func added(after, before []Reason) int {
 // named finds the content's fields for which the API server told conflicts.
 func (c *call) named(list []fieldowners.Conflict) []contest {
 	paths := map[string]fieldpath.Path{}
-	c.fields.Iterate(func(p fieldpath.Path) { paths[p.String()] = p.Copy() })
+	c.fields.Iterate(func(p fieldpath.Path) {
+		for i := range p { // also the maps that the content begins
+			paths[p[:i+1].String()] = p[:i+1].Copy()
+		}
+	})
 	index := map[string]int{}
 	var found []contest
 	for _, conflict := range list {

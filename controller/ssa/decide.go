@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"github.com/hduolab/quell/controller/fieldowners"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
 // decide fills in the result and returns true when nothing is to be sent.
@@ -36,10 +39,10 @@ func (c *call) decide() (bool, error) {
 func (c *call) findReasons() error {
 	c.result.Yielded = nil
 	c.entries = fieldowners.Parse(c.Live.GetManagedFields())
-	if c.stripped.Load() && len(c.entries) == 0 && c.inPlaceBefore() {
+	if _, stripped := c.stripped.Load(c.object.GetKind()); stripped && len(c.entries) == 0 && c.inPlaceBefore() {
 		c.entries = []fieldowners.Entry{{Owner: c.owner(), Fields: c.fields}}
 	}
-	typed, err := fieldowners.Typed(c.Live, c.object.GroupVersionKind(), c.opts.Types)
+	typed, err := c.typedLive()
 	if err != nil {
 		return err
 	}
@@ -56,6 +59,21 @@ func (c *call) findReasons() error {
 		c.result.Reasons = moved("", c.object.Object, c.arranged())
 	}
 	return nil
+}
+
+// typedLive gives live its merge rules. What Options.Types do not know of an unstructured object, which is newer then, is left out where
+// the scheme knows the kind.
+func (c *call) typedLive() (*typed.TypedValue, error) {
+	gvk := c.object.GroupVersionKind()
+	tv, err := fieldowners.Typed(c.Live, gvk, c.opts.Types)
+	u, isUnstructured := c.Live.(*unstructured.Unstructured)
+	if err == nil || !isUnstructured {
+		return tv, err
+	}
+	if o, known := c.inScheme(u); known == nil && o != client.Object(u) {
+		return fieldowners.Typed(o, gvk, c.opts.Types)
+	}
+	return nil, err
 }
 
 // inPlaceBefore reports whether this very content has been in place on this object.

@@ -10,6 +10,9 @@ import (
 // do not tell. One that is not here costs a request for each object in each process.
 var builtinDefaults = map[string]map[string]any{
 	"io.k8s.api.core.v1.ObjectFieldSelector":                     {"apiVersion": "v1"},
+	"io.k8s.api.core.v1.ResourceFieldSelector":                   {"divisor": "0"},
+	"io.k8s.api.admissionregistration.v1.RuleWithOperations":     {"scope": "*"},
+	"io.k8s.api.discovery.v1.EndpointPort":                       {"name": "", "protocol": "TCP"},
 	"io.k8s.api.core.v1.ServiceAccountTokenProjection":           {"expirationSeconds": int64(3600)},
 	"io.k8s.api.core.v1.PersistentVolumeClaim":                   {"apiVersion": "v1", "kind": "PersistentVolumeClaim"},
 	"io.k8s.api.core.v1.PersistentVolumeClaimSpec":               {"volumeMode": "Filesystem"},

@@ -22,7 +22,7 @@ import (
 // next call. The patch goes to the object itself, for the API server ignores managedFields in a request to a subresource;
 // where it is forbidden the entries stay as they are.
 func (c *call) takeOver(ctx context.Context) error {
-	if c.opts.Reader == nil || c.record.denied || !slices.ContainsFunc(c.Live.GetManagedFields(), c.isFormer) {
+	if c.Tentative || c.opts.Reader == nil || c.record.denied || !slices.ContainsFunc(c.Live.GetManagedFields(), c.isFormer) {
 		return nil
 	}
 	fresh, err := c.read(ctx)
@@ -94,7 +94,7 @@ func (c *call) leave(ctx context.Context, err error) {
 
 // isFormer reports whether an entry is to be merged into ours.
 func (c *call) isFormer(e metav1.ManagedFieldsEntry) bool {
-	if e.Subresource != c.opts.Subresource {
+	if e.Subresource != c.opts.Subresource || fieldowners.OwnerOf(&e).Same(c.owner()) {
 		return false
 	}
 	return slices.Contains(c.opts.FormerManagers, e.Manager) ||

@@ -103,7 +103,8 @@ type Result struct {
 	// Yielded are the fields that are left to others, sorted, whatever the outcome is and also beside an error; nothing of them
 	// was applied. Where the call failed before it could tell, they are those of the call before.
 	Yielded []Reason
-	// RetryAfter is when to call again for what was held back; zero when nothing is.
+	// RetryAfter is when to call again for what was held back; zero when nothing is. Beside an error it tells that nothing was sent: the
+	// API server refused the same content before, and is asked again after this time.
 	RetryAfter time.Duration
 	// Object is the newest version known after the call: the API server's answer while the cache is behind it, else
 	// Intent.Live. Nil when the object is gone. Not to be changed.

@@ -68,10 +68,11 @@ func causes(err error) []metav1.StatusCause {
 type site struct {
 	live, merged             *typed.TypedValue
 	liveFields, mergedFields *fieldpath.Set
-	// theirs are the fields of others on the object itself, wanted those of our content.
-	theirs, wanted *fieldpath.Set
-	entries        []fieldowners.Entry
-	verdicts       verdicts
+	// theirs are the fields of others on the object itself, wanted those of our content, and dropped what the apply removes: those that
+	// are ours alone and not wanted any more.
+	theirs, wanted, dropped *fieldpath.Set
+	entries                 []fieldowners.Entry
+	verdicts                verdicts
 }
 
 func (c *call) survey(live client.Object) (s site, err error) {
@@ -79,7 +80,15 @@ func (c *call) survey(live client.Object) (s site, err error) {
 	if s.verdicts, err = c.Rules.read(); err != nil {
 		return s, err
 	}
-	for _, e := range fieldowners.Parse(live.GetManagedFields()) {
+	entries := fieldowners.Parse(live.GetManagedFields())
+	s.dropped = fieldpath.NewSet()
+	if mine, found := fieldowners.Find(entries, c.owner()); found {
+		s.dropped = mine.Fields.Difference(s.wanted)
+	}
+	for _, e := range entries {
+		if !e.Same(c.owner()) {
+			s.dropped = s.dropped.Difference(e.Fields)
+		}
 		if e.Subresource == "" && !e.Same(c.owner()) {
 			s.entries, s.theirs = append(s.entries, e), s.theirs.Union(e.Fields)
 		}
@@ -103,6 +112,9 @@ func (s site) choices(causes []metav1.StatusCause) [][]fieldpath.Path {
 	var near, far []fieldpath.Path
 	for _, cause := range causes {
 		field := locate(cause.Field, s.merged.AsValue(), s.mergedFields)
+		if len(field) == 0 {
+			continue // whatever it is about, nothing points at what others have
+		}
 		near = append(near, s.obstacles(field)...)
 		if cause.Type == metav1.CauseTypeFieldValueDuplicate {
 			near = append(near, s.twins(field)...)
@@ -164,9 +176,10 @@ func (s site) below(path fieldpath.Path, live, wanted, theirs *fieldpath.Set) []
 	return found
 }
 
-// takeable is the path itself if it is others' and the rules allow to take it. theirs are their fields below its parent.
+// takeable is the path itself if it is others' and the rules allow to take it. theirs are their fields below its parent. Metadata is not:
+// rehearse does not try it.
 func (s site) takeable(path fieldpath.Path, theirs *fieldpath.Set) []fieldpath.Path {
-	if !touches(theirs, path[len(path)-1]) || !s.verdicts.forces(path) {
+	if *path[0].FieldName == "metadata" || !touches(theirs, path[len(path)-1]) || !s.verdicts.forces(path) {
 		return nil
 	}
 	return []fieldpath.Path{path}
@@ -234,8 +247,10 @@ func stepOf(word string, v value.Value, fields *fieldpath.Set) (fieldpath.PathEl
 		}
 		item := v.AsList().At(i)
 		list := elements(fields)
-		if at := slices.IndexFunc(list, func(e fieldpath.PathElement) bool { return isItem(item, e) }); at >= 0 {
-			return list[at], true
+		for _, defaults := range []bool{false, true} {
+			if at := slices.IndexFunc(list, func(e fieldpath.PathElement) bool { return isItem(item, e, defaults) }); at >= 0 {
+				return list[at], true
+			}
 		}
 	}
 	return fieldpath.PathElement{}, false
@@ -243,7 +258,7 @@ func stepOf(word string, v value.Value, fields *fieldpath.Set) (fieldpath.PathEl
 
 // rehearse asks the API server whether it would accept the object with our content and without the obstacles.
 func (c *call) rehearse(ctx context.Context, fresh *unstructured.Unstructured, s site, obstacles []fieldpath.Path) error {
-	final, err := s.live.RemoveItems(fieldpath.NewSet(obstacles...)).Merge(c.typed)
+	final, err := s.live.RemoveItems(s.dropped.Union(fieldpath.NewSet(obstacles...))).Merge(c.typed)
 	if err != nil {
 		return err
 	}

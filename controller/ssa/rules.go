@@ -110,7 +110,7 @@ func (v verdicts) of(field fieldpath.Path) Rule {
 // forces reports whether a field and all that is within it may be taken.
 func (v verdicts) forces(field fieldpath.Path) bool {
 	for i, path := range v.paths {
-		if isWithin(path, field) && !isForce(v.Paths[i].Rule) {
+		if reachesInto(path, field) && !isForce(v.Paths[i].Rule) {
 			return false
 		}
 	}
@@ -127,6 +127,11 @@ func isWithin(field, top fieldpath.Path) bool {
 		}
 	}
 	return true
+}
+
+// reachesInto reports whether a path, of whose list items' keys a part is enough, is that of a field or of something within it.
+func reachesInto(path, field fieldpath.Path) bool {
+	return len(path) >= len(field) && isWithin(field, path[:len(field)])
 }
 
 // isPartOf reports whether a list item's key has all the fields of another one: keys have parts that people leave to their default.

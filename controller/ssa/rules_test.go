@@ -5,8 +5,10 @@ import (
 
 	"github.com/hduolab/quell/controller/fieldowners"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -51,6 +53,10 @@ func TestTheLongestRuleThatFitsCounts(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(v.forces(pathOf(t, containers+`[name="web"]`))).To(BeFalse(), "the image within is to be yielded")
 	g.Expect(v.forces(pathOf(t, containers+`[name="web"].command`))).To(BeTrue())
+	within, err := Rules{Paths: []PathRule{{".spec.ports[port=53].targetPort", Yield}}}.read()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(within.forces(pathOf(t, `.spec.ports[port=53,protocol="UDP"]`))).To(BeFalse(), "a part of the key is enough")
+	g.Expect(within.forces(pathOf(t, `.spec.ports[port=54,protocol="UDP"]`))).To(BeTrue())
 	g.Expect(verdicts{}.of(pathOf(t, ".spec"))).To(Equal(Force), "without rules")
 }
 
@@ -89,6 +95,7 @@ func TestCut(t *testing.T) {
 		`.list[name="y"].w.z`: {"a": whole()["a"], "list": []any{whole()["list"].([]any)[0], object{"name": "y"}}},
 		".nothing.here":       whole(),
 		`.list[name="z"].v`:   whole(),
+		`.list[name="x"]`:     {"a": whole()["a"], "list": []any{whole()["list"].([]any)[1]}},
 		".a.b.deeper":         whole(),
 		".list":               {"a": whole()["a"]},
 	} {
@@ -141,6 +148,33 @@ func TestAZeroThatOthersOwnAndTheObjectLacksIsContestedWhenItLacksIt(t *testing.
 	for exact, contests := range map[bool]int{true: 1, false: 0} {
 		found := contested(contentOf(t, zero, ""), live, exact, []fieldowners.Entry{theirs}, ownerNamed("me"))
 		NewWithT(t).Expect(found).To(HaveLen(contests), "exact: %t", exact)
+	}
+}
+
+func TestAnEmptyMapOfOthersThatTheObjectLacksIsContestedByWhatGoesIntoIt(t *testing.T) {
+	g := NewWithT(t)
+	labelled := deployment(object{"replicas": int64(1)})
+	labelled.SetLabels(map[string]string{"a": "b"})
+	live, err := builtin.ObjectToTyped(deployment(object{"replicas": int64(1)}))
+	g.Expect(err).NotTo(HaveOccurred())
+	theirs := fieldowners.Entry{Owner: ownerNamed("they"), Fields: fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "labels"))}
+	content := contentOf(t, labelled, "")
+	found := contested(content, live, true, []fieldowners.Entry{theirs}, ownerNamed("me"))
+	g.Expect(found).To(HaveLen(1))
+	g.Expect(found[0].text).To(Equal(".metadata.labels"))
+	named := (&call{content: content}).named([]fieldowners.Conflict{{Owner: theirs.Owner, Path: ".metadata.labels"}})
+	g.Expect(named).To(HaveLen(1))
+	g.Expect(named[0].path).To(Equal(found[0].path))
+}
+
+func TestLiveIsExactByItsType(t *testing.T) {
+	c := &call{content: contentOf(t, deployment(object{}), "")}
+	for _, test := range []struct {
+		live  client.Object
+		exact bool
+	}{{deployment(nil), true}, {&appsv1.Deployment{}, true}, {&appsv1.StatefulSet{}, false}, {&metav1.PartialObjectMetadata{}, false}} {
+		c.Live = test.live
+		NewWithT(t).Expect(c.isLiveExact()).To(Equal(test.exact), "%T", test.live)
 	}
 }
 
@@ -220,6 +254,7 @@ func TestChoicesBeginWithTheLeast(t *testing.T) {
 		"another fault of the list": {Rules{}, metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec.ports[2]"},
 			[][]string{{"8080"}, {"9090"}, {"8080", "9090"}}},
 		"elsewhere":                  {Rules{}, metav1.StatusCause{Field: "metadata.labels"}, nil},
+		"nowhere":                    {Rules{}, metav1.StatusCause{Message: "as a policy refuses"}, nil},
 		"what is not to be taken":    {Rules{Paths: []PathRule{{ports, Yield}}}, metav1.StatusCause{Field: "spec.ports[2]"}, nil},
 		"what is not to be taken, 2": {Rules{Default: Report}, metav1.StatusCause{Field: "spec.ports[2]"}, nil},
 	} {

@@ -23,6 +23,7 @@ const maxRequests = 5
 // send applies the content and judges the API server's answer. Without force where Intent.Rules do not force all; what the
 // API server answers then is ruled on and sent again.
 func (c *call) send(ctx context.Context) error {
+	c.result.RetryAfter = 0
 	if known, err := c.refusedBefore(); known {
 		return err
 	}
@@ -47,6 +48,9 @@ func (c *call) attempt(ctx context.Context) (client.Object, error) {
 	body := c.body()
 	doubt, last := c.record.doubt, c.record.last
 	c.record.granted, c.record.doubt, c.record.last = false, true, c.digest
+	if doubt && last != c.digest {
+		c.record.last = digest{} // either of the two may be the one that arrives last
+	}
 	start := c.opts.Clock.Now()
 	err := c.request(ctx, body)
 	requestSeconds.WithLabelValues(c.record.kind, c.opts.Subresource).Observe(c.opts.Clock.Since(start).Seconds())
@@ -217,8 +221,9 @@ func (c *call) refusedBefore() (bool, error) {
 	if wait == 0 {
 		return false, nil
 	}
+	c.result.RetryAfter = wait
 	if r.answer == nil {
-		c.result.Outcome, c.result.RetryAfter, c.result.Conflicts = Conflicted, wait, r.conflicts
+		c.result.Outcome, c.result.Conflicts = Conflicted, r.conflicts
 	}
 	return true, r.answer
 }
@@ -360,7 +365,7 @@ func (c *call) noticeStripped(ctx context.Context, live, answer client.Object) {
 	if len(live.GetManagedFields()) > 0 || len(answer.GetManagedFields()) == 0 {
 		return
 	}
-	c.stripped.Store(true)
+	c.stripped.Store(c.record.kind, true)
 	strippedCache.WithLabelValues(c.record.kind).Set(1)
 	c.warn.Do(func() {
 		logf.FromContext(ctx).Error(nil, "the cache delivers objects without metadata.managedFields: fields that other writers take over "+

@@ -248,6 +248,73 @@ var _ = Describe("the rule Yield", func() {
 		Expect(wire.requests()).To(HaveLen(1))
 	})
 
+	It("tells list items apart whose keys differ in a default alone", func(ctx SpecContext) {
+		a, name := newBuiltin(), newName()
+		dns := func(udp int32) *corev1ac.ServiceApplyConfiguration {
+			tcp := corev1ac.ServicePort().WithName("tcp").WithPort(53).WithTargetPort(intstr.FromInt32(5353))
+			return servicePorts(name, tcp, corev1ac.ServicePort().WithName("udp").WithPort(53).WithProtocol(corev1.ProtocolUDP).WithTargetPort(intstr.FromInt32(udp)))
+		}
+		targets := func() (list []int32) {
+			for _, p := range fetchService(ctx, name).Spec.Ports {
+				list = append(list, p.TargetPort.IntVal)
+			}
+			return list
+		}
+		apply(ctx, a, dns(5353), nil)
+		Expect(apply(ctx, a, dns(5354), fetchService(ctx, name)).Outcome).To(Equal(ssa.Applied))
+		Expect(targets()).To(Equal([]int32{5353, 5354}))
+
+		update(ctx, they, fetchService(ctx, name), func(s *corev1.Service) { s.Spec.Ports[1].TargetPort = intstr.FromInt32(9999) })
+		wire.requests()
+		result := ruled(ctx, a, by(ssa.Yield), dns(5354), fetchService(ctx, name))
+		Expect(result.Outcome).To(Equal(ssa.Unchanged))
+		Expect(texts(result.Yielded)).To(Equal([]string{`.spec.ports[port=53,protocol="UDP"].targetPort yielded to "rival" (Update)`}))
+		Expect(wire.requests()).To(BeEmpty())
+		result = ruled(ctx, a, by(ssa.Yield), dns(5354).WithLabels(map[string]string{"a": "b"}), fetchService(ctx, name))
+		Expect(result.Outcome).To(Equal(ssa.Applied))
+		Expect(targets()).To(Equal([]int32{5353, 9999}), "the other item is still ours")
+	})
+
+	It("leaves an item alone that somebody wrote twice, and the rest is applied", func(ctx SpecContext) {
+		a, name := newBuiltin(), newName()
+		container := corev1ac.Container().WithName("web").WithImage("nginx").WithEnv(corev1ac.EnvVar().WithName("A").WithValue("1"))
+		apply(ctx, a, deployment(name, corev1ac.Container().WithName("web").WithImage("nginx")), nil)
+		live := update(ctx, they, fetchDeployment(ctx, name), func(d *appsv1.Deployment) {
+			d.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "A", Value: "2"}}
+		})
+		wire.requests()
+		desired := deployment(name, container).WithLabels(map[string]string{"new": "label"})
+		result := ruled(ctx, a, by(ssa.Yield), desired, live)
+		Expect(result.Outcome).To(Equal(ssa.Applied))
+		Expect(texts(result.Yielded)).To(Equal([]string{`.spec.template.spec.containers[name="web"].env[name="A"] yielded to "rival" (Update)`}))
+		Expect(len(wire.requests())).To(BeNumerically("<=", 2))
+		for _, a := range []*ssa.Applier{a, newBuiltin()} {
+			Expect(ruled(ctx, a, by(ssa.Yield), desired, fetchDeployment(ctx, name)).Sent).To(BeFalse())
+		}
+		Expect(fetchDeployment(ctx, name).Labels).To(HaveKeyWithValue("new", "label"))
+	})
+
+	It("is told of an empty map that others applied and the API server did not keep, and other rules are not in its way", func(ctx SpecContext) {
+		name := newDeployment(ctx, newBuiltin())
+		theirs := deployment(name, corev1ac.Container().WithName("web").WithResources(corev1ac.ResourceRequirements().WithLimits(corev1.ResourceList{})))
+		theirs.Spec.Template.Spec.Containers[0].Resources.Limits = &corev1.ResourceList{}
+		theirs.Spec.WithReplicas(3)
+		Expect(admin.Apply(ctx, theirs, client.FieldOwner(they))).To(Succeed())
+		limits := corev1ac.ResourceRequirements().WithLimits(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")})
+		ours := deployment(name, corev1ac.Container().WithName("web").WithImage("nginx:1").WithResources(limits))
+		ours.Spec.WithReplicas(3)
+		path := fieldowners.Conflict{Owner: fieldowners.Owner{Manager: they, Operation: "Apply"}, Path: `.spec.template.spec.containers[name="web"].resources.limits`}
+		Expect(fieldowners.Conflicts(admin.Apply(ctx, ours, client.FieldOwner(me)))).To(ConsistOf(path), "what the API server says")
+		wire.requests()
+		Expect(ruled(ctx, newBuiltin(), by(ssa.Report), ours, fetchDeployment(ctx, name)).Conflicts).To(ConsistOf(path))
+		result := ruled(ctx, newBuiltin(), by(ssa.Yield), ours, fetchDeployment(ctx, name))
+		Expect(texts(result.Yielded)).To(Equal([]string{path.Path + ` yielded to "rival" (Apply)`}))
+		Expect(wire.requests()).To(BeEmpty())
+		result = ruled(ctx, newBuiltin(), by("", ssa.PathRule{Path: ".spec.replicas", Rule: ssa.Yield}), ours, fetchDeployment(ctx, name))
+		Expect(result.Outcome).To(Equal(ssa.Applied))
+		Expect(fetchDeployment(ctx, name).Spec.Template.Spec.Containers[0].Resources.Limits.Cpu().String()).To(Equal("1"))
+	})
+
 	It("is obeyed at a bounded cost although the cache drops managedFields", func(ctx SpecContext) {
 		clock := newClock()
 		a := newApplier(clock, func(o *ssa.Options) { o.Types = applyconfigurations.NewTypeConverter(scheme) })
@@ -480,6 +547,21 @@ var _ = Describe("content that is not valid beside what others left", func() {
 		Entry("in one process", func(a *ssa.Applier) *ssa.Applier { return a }),
 		Entry("after a restart", func(*ssa.Applier) *ssa.Applier { return newBuiltin() }),
 	)
+
+	It("takes nothing when the content is refused for what it lacks itself", func(ctx SpecContext) {
+		a := newBuiltin()
+		name := newDeployment(ctx, a)
+		limits := corev1ac.ResourceRequirements().WithLimits(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")})
+		theirs := deployment(name, corev1ac.Container().WithName("web").WithResources(limits))
+		theirs.Spec.WithReplicas(3)
+		Expect(admin.Apply(ctx, theirs, client.FieldOwner(they))).To(Succeed())
+		before := fetchDeployment(ctx, name)
+		_, err := a.Apply(ctx, ssa.Intent{Desired: deployment(name, corev1ac.Container().WithName("web")), Live: before})
+		Expect(err).To(terminal("containers[0].image", "Required value"))
+		Expect(fetchDeployment(ctx, name)).To(Equal(before))
+		Expect(apply(ctx, a, image(name, "nginx:2", 3), before).Outcome).To(Equal(ssa.Applied))
+		Expect(fetchDeployment(ctx, name).Spec.Template.Spec.Containers[0].Resources.Limits).To(HaveLen(1), "it is theirs still")
+	})
 
 	DescribeTable("takes what is in the way in a Pod template, and no more",
 		func(ctx SpecContext, mine func(*corev1ac.ContainerApplyConfiguration), edit func(*corev1.Container), taken string, check func(corev1.Container)) {
