@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"syscall"
 
@@ -82,8 +83,13 @@ func (fl *flags) validate(args []string) error {
 	if len(args) == 0 {
 		return errors.New("name the audit logs, or - for the standard input")
 	}
-	if sorted := slices.Sorted(slices.Values(args)); len(slices.Compact(sorted)) < len(args) {
-		return errors.New("a file is named twice")
+	seen := map[string]bool{}
+	for _, arg := range args {
+		name := filepath.Clean(arg)
+		if seen[name] {
+			return fmt.Errorf("%s is named twice, and its requests would count twice", arg)
+		}
+		seen[name] = true
 	}
 	if fl.top < 0 || fl.top > maxTop {
 		return fmt.Errorf("--top must be from 0 to %d, is %d", maxTop, fl.top)
@@ -109,8 +115,11 @@ func (o options) run(ctx context.Context) error {
 	failed := o.read(ctx, analysis)
 	found := analysis.Report()
 	o.warn(found)
+	if found.Requests == 0 && failed != nil {
+		return failed
+	}
 	if found.Requests == 0 {
-		return errors.Join(failed, errors.New("there is no request in these audit logs"))
+		return errors.New("there is no request in these audit logs")
 	}
 	report := newReport(found, o.top)
 	if err := errors.Join(o.print(report), o.writePage(report, found, failed), failed); err != nil {

@@ -69,6 +69,7 @@ func (fl *flags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&fl.filter.subresources, "subresource", nil, `show only what was written through this subresource, repeatable; "" is the object itself`)
 	cmd.Flags().BoolVar(&fl.filter.onlyShared, "only-shared", false, "show only what has more than one owner")
 	cmd.Flags().StringVar(&fl.times, "time", string(show.Relative), "when an owner last wrote: relative, absolute or none")
+	show.Choices(cmd, "time", string(show.Relative), string(show.Absolute), string(show.NoTimes))
 	cmd.Flags().BoolVar(&fl.showSecrets, "show-secrets", false, "show the data of Secrets")
 }
 

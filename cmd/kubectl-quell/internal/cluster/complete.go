@@ -1,11 +1,13 @@
 package cluster
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/frame"
 	"github.com/spf13/cobra"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
 // CompleteTypes completes a first argument to the types that the API server has, and TYPE/ or a second argument to names.
@@ -23,6 +25,39 @@ func CompleteTypes(f *frame.Frame) cobra.CompletionFunc {
 		}
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
+}
+
+// CompleteTypesOnly completes each argument to the types that the API server has.
+func CompleteTypesOnly(f *frame.Frame) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+		return matching(typeNames(f), toComplete), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// CompleteConfig completes the flags that name namespaces, and the parts of a kubeconfig file.
+func CompleteConfig(f *frame.Frame, root *cobra.Command) {
+	for flag, names := range map[string]func() []string{
+		"namespace": func() []string { return objectNames(f, "namespaces") },
+		"context":   func() []string { return slices.Collect(maps.Keys(kubeconfig(f).Contexts)) },
+		"cluster":   func() []string { return slices.Collect(maps.Keys(kubeconfig(f).Clusters)) },
+		"user":      func() []string { return slices.Collect(maps.Keys(kubeconfig(f).AuthInfos)) },
+	} {
+		complete := func(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+			return matching(names(), toComplete), cobra.ShellCompDirectiveNoFileComp
+		}
+		if err := root.RegisterFlagCompletionFunc(flag, complete); err != nil {
+			panic(err) // there is no such flag
+		}
+	}
+}
+
+// kubeconfig is empty when it cannot be read.
+func kubeconfig(f *frame.Frame) clientcmdapi.Config {
+	config, err := f.Config.ToRawKubeConfigLoader().RawConfig()
+	if err != nil {
+		return clientcmdapi.Config{}
+	}
+	return config
 }
 
 func typeNames(f *frame.Frame) []string {

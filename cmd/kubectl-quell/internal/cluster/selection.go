@@ -52,6 +52,8 @@ type Selection struct {
 
 	selector, fieldSelector string
 	allNamespaces           bool
+	// takesFiles is whether the command has the flag -f.
+	takesFiles bool
 }
 
 // AddSelectors adds the flags that choose among the objects of a type.
@@ -68,6 +70,7 @@ func (s *Selection) AddFiles(cmd *cobra.Command, usage string, kustomize bool) {
 		flags.Kustomize = &s.Files.Kustomize
 	}
 	flags.AddFlags(cmd.Flags())
+	s.takesFiles = true
 }
 
 // FromFiles reports whether files were named.
@@ -80,8 +83,12 @@ func (s *Selection) Validate(args []string) error {
 		return errors.New("name objects by arguments or by -f, not both")
 	case s.FromFiles() && (s.selector != "" || s.fieldSelector != "" || s.allNamespaces):
 		return errors.New("-l, --field-selector and -A choose objects of the cluster, not of files")
-	case !s.FromFiles() && len(args) == 0:
+	case !s.FromFiles() && len(args) == 0 && s.takesFiles:
 		return errors.New("name the objects: TYPE/NAME, TYPE NAME or TYPE, see 'kubectl api-resources'; or -f FILE")
+	case !s.FromFiles() && len(args) == 0:
+		return errors.New("name the objects: TYPE/NAME, TYPE NAME or TYPE, see 'kubectl api-resources'")
+	case s.takesFiles && slices.Contains(args, "-"):
+		return errors.New("- names no object; the standard input is -f -")
 	case len(s.Files.Filenames) > 0 && s.Files.Kustomize != "":
 		return errors.New("-f and -k exclude each other")
 	}

@@ -31,6 +31,8 @@ func TestUsageErrors(t *testing.T) {
 		"version x", "managers x --fix --pairs", "managers x --fix -o json", "managers -f x --fix", "managers x --dry-run=x",
 		"transfer x --from a --to \x01", "noop -f x --field-manager \x01",
 		"storm x --all", "storm x/y", "storm --all --custom", "storm --for=-1s", "storm --rate 0", "storm -o x", "audit", "audit x --rate 0",
+		"audit x ./x", "help nonsense", "completion nonsense", "blame -", "blame -f x -o json --template y", "managers x --yes", "managers x --dry-run=server",
+		"managers x --backup y", "conflicts -f - --offline --live -", "conflicts -f x --offline --live y --subresource scale",
 	} {
 		t.Run(line, func(t *testing.T) {
 			r := run(t, "", strings.Fields(line)...)
@@ -54,6 +56,7 @@ func TestFailuresOfInput(t *testing.T) {
 		"conflicts -f " + hpa + " --offline --live no-such-file", "conflicts -f " + empty + " --offline --live " + hpa,
 		"conflicts -f " + hpa + " --offline --live " + empty, "blame deployment/web", "noop -f " + hpa,
 		"storm --for 1s", "storm pods --for 1s --report no-such-folder/x.html", "audit no-such-file",
+		"conflicts -f " + hpa + " --offline --live " + hpa, "diff-owners -f testdata/objects/pods.yaml",
 	} {
 		t.Run(line, func(t *testing.T) {
 			if r := run(t, "", strings.Fields(line)...); r.code != frame.Failure || !strings.HasPrefix(r.err, "error: ") {
@@ -64,7 +67,7 @@ func TestFailuresOfInput(t *testing.T) {
 }
 
 func TestHelpIsFine(t *testing.T) {
-	for _, line := range []string{"", "--help", "blame --help", "help conflicts", "version", "completion bash"} {
+	for _, line := range []string{"", "--help", "blame --help", "help", "help conflicts", "version", "completion", "completion bash"} {
 		if r := run(t, "", strings.Fields(line)...); r.code != 0 || r.out == "" || r.err != "" {
 			t.Errorf("%q: exit code %d, %q", line, r.code, r.err)
 		}

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/audit"
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/blame"
+	"github.com/hduolab/quell/cmd/kubectl-quell/internal/cluster"
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/frame"
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/handover"
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/lookout"
@@ -28,7 +30,8 @@ Paths are written as the API server writes them, with names that have dots in br
   .metadata.labels["app.kubernetes.io/name"]
   .metadata.finalizers[="example.com/cleanup"]
 
-Exit codes: 0 fine, 1 there are findings (conflicts, no-op, storms), 2 wrong usage, 3 the cluster or the input failed.`
+Exit codes: 0 fine, 1 there are findings (conflicts, an apply that is no no-op, storms with --exit-code), 2 wrong usage,
+3 the cluster or the input failed.`
 
 // New makes the whole command line.
 func New(f *frame.Frame) *cobra.Command {
@@ -46,11 +49,30 @@ func New(f *frame.Frame) *cobra.Command {
 	f.AddFlags(root.PersistentFlags())
 	root.AddCommand(blame.New(f), managers.New(f), manifest.NewConflicts(f), manifest.NewNoop(f),
 		handover.NewTransfer(f), handover.NewRelease(f), handover.NewRestore(f), transitions.New(f), lookout.New(f), audit.New(f), newVersion(f))
+	show.Choices(root, "color", "auto", "always", "never")
+	cluster.CompleteConfig(f, root)
 	root.InitDefaultCompletionCmd()
-	if completion, _, err := root.Find([]string{"completion"}); err == nil {
-		completion.Long = completionHelp
+	root.InitDefaultHelpCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "completion":
+			cmd.Long = completionHelp
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() } // which has its arguments judged first
+		case "help":
+			cmd.Run, cmd.RunE = nil, help
+		}
 	}
 	return root
+}
+
+// help shows the help of a command. A name that is none is wrong usage, as it is elsewhere.
+func help(cmd *cobra.Command, args []string) error {
+	topic, _, err := cmd.Root().Find(args)
+	if err != nil {
+		return err
+	}
+	topic.InitDefaultHelpFlag()
+	return topic.Help()
 }
 
 const completionHelp = `Print a script that has a shell complete the command line of kubectl-quell.
@@ -84,11 +106,21 @@ func Execute(ctx context.Context, streams genericiooptions.IOStreams, version st
 	if code > frame.Findings {
 		fmt.Fprintln(f.ErrOut, "error: "+strings.TrimSpace(show.EscapeLines(err.Error())))
 	}
-	if net.IsConnectionRefused(err) {
+	if isRefused(err) {
 		fmt.Fprintln(f.ErrOut, "is the cluster running, and is it the one that you mean? see --kubeconfig, --context and 'kubectl config view'")
 	}
 	if code == frame.Usage {
 		fmt.Fprintf(f.ErrOut, "see '%s --help'\n", cmd.CommandPath())
 	}
 	return code
+}
+
+// isRefused reports whether nobody listens where the cluster should be. Of the kind of a manifest, which is looked up first,
+// there is no more than the text of the cause.
+func isRefused(err error) bool {
+	if err == nil || net.IsConnectionRefused(err) {
+		return err != nil
+	}
+	text := err.Error()
+	return strings.Contains(text, "unable to recognize") && strings.Contains(text, syscall.ECONNREFUSED.Error())
 }

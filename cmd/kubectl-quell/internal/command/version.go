@@ -9,9 +9,10 @@ import (
 
 func newVersion(f *frame.Frame) *cobra.Command {
 	return &cobra.Command{
-		Use:     "version",
-		Short:   "Print the version of this program",
-		Example: "  kubectl quell version",
+		Use:               "version",
+		Short:             "Print the version of this program",
+		Example:           "  kubectl quell version",
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: f.Run(frame.NoArgs, func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintln(f.Out, "kubectl quell", f.Version)
 			return err

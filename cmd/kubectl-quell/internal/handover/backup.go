@@ -31,7 +31,7 @@ type BackupItem struct {
 }
 
 // writeBackup writes a new file; it never replaces one.
-func writeBackup(path string, changes []*change) (err error) {
+func writeBackup(path string, changes []*change) error {
 	backup := Backup{APIVersion: show.APIVersion, Kind: backupKind}
 	for _, c := range changes {
 		backup.Items = append(backup.Items, BackupItem{show.RefOf(c.object.Unstructured), c.before, c.after})
@@ -44,11 +44,11 @@ func writeBackup(path string, changes []*change) (err error) {
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%s exists, and a backup never replaces a file: name another with --backup, or move it away; nothing was changed", path)
 	} else if err != nil {
-		return fmt.Errorf("write the backup: %w", err)
+		return fmt.Errorf("write the backup: %w; nothing was changed", err)
 	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	if _, err = file.Write(raw); err != nil {
-		return fmt.Errorf("write the backup: %w", err)
+	_, err = file.Write(raw)
+	if err = errors.Join(err, file.Close()); err != nil { // a part of a backup is none, and would be in the way of the next one
+		return errors.Join(fmt.Errorf("write the backup: %w; nothing was changed", err), os.Remove(path))
 	}
 	return nil
 }
@@ -59,11 +59,18 @@ func readBackup(path string) (Backup, error) {
 	if err != nil {
 		return backup, fmt.Errorf("read the backup: %w", err)
 	}
+	var kind metav1.TypeMeta // first, as another kind has other fields
+	if err := yaml.Unmarshal(raw, &kind); err != nil {
+		return backup, fmt.Errorf("read the backup %s: %w", path, err)
+	}
+	if kind.Kind != backupKind || kind.APIVersion != show.APIVersion {
+		return backup, fmt.Errorf("%s is no %s of %s, but %q of %q", path, backupKind, show.APIVersion, kind.Kind, kind.APIVersion)
+	}
 	if err := yaml.UnmarshalStrict(raw, &backup); err != nil {
 		return backup, fmt.Errorf("read the backup %s: %w", path, err)
 	}
-	if backup.Kind != backupKind || backup.APIVersion != show.APIVersion {
-		return backup, fmt.Errorf("%s is no %s of %s, but %q of %q", path, backupKind, show.APIVersion, backup.Kind, backup.APIVersion)
+	if len(backup.Items) == 0 {
+		return backup, fmt.Errorf("the backup %s has no items, so there is nothing to put back", path)
 	}
 	return backup, nil
 }

@@ -26,6 +26,7 @@ type Flags struct {
 // AddFlags adds --dry-run and --yes to a command.
 func (fl *Flags) AddFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&fl.dryRun, "dry-run", "none", "server has the API server check the change and store nothing; none makes it")
+	show.Choices(cmd, "dry-run", "none", "server")
 	cmd.Flags().BoolVarP(&fl.yes, "yes", "y", false, "do not ask")
 }
 
@@ -41,6 +42,9 @@ func (fl *Flags) Validate() error {
 	}
 	return nil
 }
+
+// Given reports whether any of the flags says something.
+func (fl *Flags) Given() bool { return fl.dryRun != "none" || fl.backup != "" || fl.yes }
 
 // HandOver shows what is handed over in the objects of a selection, asks, writes a backup, and does it. Objects with nothing to
 // hand over are left aside; without any other the error is fieldowners.ErrNothing.
@@ -144,6 +148,6 @@ func (w writer) save(changes []*change) error {
 	if err := writeBackup(path, changes); err != nil {
 		return err
 	}
-	fmt.Fprintf(w.frame.ErrOut, "wrote %s; undo with: kubectl quell restore %s\n", path, path)
+	fmt.Fprintf(w.frame.ErrOut, "wrote %s; undo with: kubectl quell restore %s\n", show.Escape(path), show.Escape(show.ShellWord(path)))
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/cluster"
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/frame"
+	"github.com/hduolab/quell/cmd/kubectl-quell/internal/show"
 	"github.com/hduolab/quell/controller/fieldowners"
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -105,6 +106,7 @@ func (fl *flags) finish(f *frame.Frame, cmd *cobra.Command) {
 	fl.AddBackup(cmd)
 	cmd.Flags().StringArrayVar(&fl.paths, "path", nil, "only this field and what is below, repeatable; for example .spec.replicas, or in quotes for the shell '.spec.ports[port=80,protocol=\"TCP\"]'")
 	cmd.Flags().StringVar(&fl.operation, "operation", "", "only entries of this operation: Apply or Update")
+	show.Choices(cmd, "operation", "Apply", "Update")
 	cmd.Flags().StringArrayVar(&fl.subresources, "subresource", nil, `only entries of this subresource, repeatable; "" is the object itself`)
 	cmd.Flags().StringVar(&fl.apiVersion, "api-version", "", "only entries in this API version, for example apps/v1")
 }
@@ -142,9 +144,13 @@ func (fl *flags) run(f *frame.Frame) func(*cobra.Command, []string) error {
 }
 
 func (o options) run() error {
-	return o.HandOver(o.frame, &o.selection, o.args, func(cluster.Object) fieldowners.Handover {
+	err := o.HandOver(o.frame, &o.selection, o.args, func(cluster.Object) fieldowners.Handover {
 		return fieldowners.Handover{From: o.isFrom, Paths: o.paths, To: o.to}
 	})
+	if errors.Is(err, fieldowners.ErrNothing) {
+		return fmt.Errorf("%w: see 'kubectl quell blame' or 'kubectl quell managers' for who does; nothing was changed", err)
+	}
+	return err
 }
 
 func (o options) isFrom(owner fieldowners.Owner) bool {

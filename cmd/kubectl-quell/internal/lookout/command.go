@@ -83,7 +83,7 @@ What a watch cannot show are writes without effect, rejected writes and reads; '
 		o := options{fl, f, args, cmd.Flags().Changed("for"), cmd.Flags().Changed("namespace")}
 		return o.run(cmd.Context())
 	})
-	cmd.ValidArgsFunction = cluster.CompleteTypes(f)
+	cmd.ValidArgsFunction = cluster.CompleteTypesOnly(f)
 	fl.output.AddFlags(cmd)
 	cmd.Flags().BoolVarP(&fl.allNamespaces, "all-namespaces", "A", false, "watch all namespaces")
 	cmd.Flags().BoolVar(&fl.all, "all", false, "watch every resource that can be watched, but leases and events")

@@ -57,14 +57,14 @@ put back once the version is served again.`,
   # Which tools write to the Deployments and Services of the cluster
   kubectl quell managers deployments,services -A
 
+  # The same for a script
+  kubectl quell managers deployments,services -A -o json
+
   # Who meets whom in which fields
   kubectl quell managers deployments -A --pairs
 
   # A version of a custom resource was dropped, and applies fail since
-  kubectl quell managers widgets.example.com -A --fix
-
-  # The same for a script
-  kubectl quell managers deployments -A -o json`,
+  kubectl quell managers widgets.example.com -A --fix`,
 	}
 	cmd.ValidArgsFunction = cluster.CompleteTypes(f)
 	cmd.RunE = f.Run(fl.validate, func(_ *cobra.Command, args []string) error { return fl.toOptions(f, args).run() })
@@ -72,6 +72,7 @@ put back once the version is served again.`,
 	fl.selection.AddFiles(cmd, "files with objects and their managedFields; - is the standard input", false)
 	fl.output.AddFlags(cmd)
 	cmd.Flags().StringVar(&fl.times, "time", string(show.Relative), "when a manager last wrote: relative or absolute")
+	show.Choices(cmd, "time", string(show.Relative), string(show.Absolute))
 	cmd.Flags().BoolVar(&fl.pairs, "pairs", false, "list the pairs of managers that own the same fields")
 	cmd.Flags().BoolVar(&fl.fix, "fix", false, "take away the entries in API versions that are not served any more")
 	fl.writing.AddFlags(cmd)
@@ -88,6 +89,9 @@ func (fl *flags) validate(args []string) error {
 	}
 	if fl.fix && (fl.pairs || fl.output.Format != "" || fl.selection.FromFiles()) {
 		return errors.New("--fix changes objects in the cluster, so it goes without --pairs, -o and -f")
+	}
+	if !fl.fix && fl.writing.Given() {
+		return errors.New("--dry-run, --backup and --yes are for --fix: without it nothing is changed")
 	}
 	return errors.Join(fl.writing.Validate(), fl.selection.Validate(args))
 }

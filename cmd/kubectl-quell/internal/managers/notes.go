@@ -2,10 +2,10 @@ package managers
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/cluster"
+	"github.com/hduolab/quell/cmd/kubectl-quell/internal/show"
 	"github.com/hduolab/quell/controller/fieldowners"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +14,7 @@ import (
 // Reasons of notes.
 const (
 	lost           = "ManagedFieldsLost"
+	leftOut        = "ManagedFieldsLeftOut"
 	unreadable     = "Unreadable"
 	unserved       = "VersionNotServed"
 	otherVersion   = "OtherVersion"
@@ -54,6 +55,9 @@ type judge struct {
 }
 
 func (j judge) notes() []Note {
+	if len(j.entries) == 0 && !j.object.IsLive() {
+		return []Note{{Reason: leftOut, Message: "no managedFields in the file: kubectl get -o yaml writes them with --show-managed-fields only"}}
+	}
 	if len(j.entries) == 0 {
 		return []Note{{Reason: lost, Message: "no managedFields: they were cleared, or lost in a failed conversion; the next apply makes everything belong to before-first-apply"}}
 	}
@@ -89,7 +93,7 @@ func (j judge) version(e fieldowners.Entry, _ int) (Note, bool) {
 	return Note{
 		Reason:  unserved,
 		Message: fmt.Sprintf("the entry of %s is in %s, which is not served any more: every apply to this object fails", e, e.APIVersion),
-		Fix:     j.command("release", "--manager", e.Manager, "--api-version", e.APIVersion),
+		Fix:     j.command("release", "--manager", show.ListItem(e.Manager), "--api-version", e.APIVersion),
 	}, true
 }
 
@@ -125,7 +129,7 @@ func (j judge) twice(e fieldowners.Entry, _ int) (Note, bool) {
 	if e.Operation != metav1.ManagedFieldsOperationUpdate || !j.applies(e.Manager, e.Subresource) {
 		return Note{}, false
 	}
-	args := []string{"transfer", "--from", e.Manager, "--operation", "Update", "--to", e.Manager}
+	args := []string{"transfer", "--from", show.ListItem(e.Manager), "--operation", "Update", "--to", e.Manager}
 	if e.Subresource != "" {
 		args = append(args, "--subresource", e.Subresource)
 	}
@@ -159,11 +163,9 @@ func (j judge) command(args ...string) string {
 	if ns := j.object.GetNamespace(); ns != "" {
 		words = append(words, "-n", ns)
 	}
-	for _, arg := range args[1:] {
-		if strings.ContainsFunc(arg, func(r rune) bool { return r <= ' ' || strings.ContainsRune("\"'\\$`*?;&|<>()", r) }) {
-			arg = strconv.Quote(arg)
-		}
-		words = append(words, arg)
+	words = append(words, args[1:]...)
+	for i := range words {
+		words[i] = show.ShellWord(words[i])
 	}
 	return strings.Join(words, " ")
 }

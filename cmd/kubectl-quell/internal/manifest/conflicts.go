@@ -26,8 +26,10 @@ type ConflictReport struct {
 
 // ConflictItem is one document.
 type ConflictItem struct {
-	Object    show.ObjectRef `json:"object"`
-	Conflicts []Conflict     `json:"conflicts"`
+	Object show.ObjectRef `json:"object"`
+	// New is whether there is no live object, which has no owners then.
+	New       bool       `json:"new,omitempty"`
+	Conflicts []Conflict `json:"conflicts"`
 	// Losses are what the owners lose to an apply with force.
 	Losses []Loss `json:"losses,omitempty"`
 }
@@ -76,8 +78,9 @@ kubectl apply remembers in the object.
 
 With --force-conflicts, what each owner would lose is listed too. With --offline, the objects of --live stand for the
 cluster, and the API server's own merge, which is part of this program, is asked instead; admission, defaults and
-conversion are then left out. The schemas of Kubernetes' own kinds are built in; for custom resources give the OpenAPI
-document of their group with --schema, or their lists are taken for atomic.
+conversion are then left out. A manifest without a namespace goes to that of -n, else to where --live has the only object of
+its name. The schemas of Kubernetes' own kinds are built in; for custom resources give the OpenAPI document of their group with
+--schema, or their lists are taken for atomic.
 
 The exit code is 1 when there are conflicts, so that the command can gate a pipeline.`,
 		Example: `  # May a pipeline apply this without overruling anybody
@@ -104,6 +107,7 @@ The exit code is 1 when there are conflicts, so that the command can gate a pipe
 	})
 	fl.addFlags(cmd)
 	cmd.Flags().StringVar(&fl.times, "time", string(show.Relative), "when an owner last wrote: relative, absolute or none")
+	show.Choices(cmd, "time", string(show.Relative), string(show.Absolute), string(show.NoTimes))
 	cmd.Flags().BoolVar(&fl.offline, "offline", false, "ask no cluster; take the live objects from --live")
 	cmd.Flags().StringVar(&fl.schema, "schema", "", "OpenAPI v3 document with the schemas of custom resources, for --offline")
 	cmd.Flags().StringSliceVar(&fl.live, "live", nil, "files with live objects and their managedFields, for --offline")
@@ -114,6 +118,10 @@ func (fl *conflictFlags) validate(args []string) error {
 	switch {
 	case fl.offline != (len(fl.live) > 0):
 		return errors.New("--offline and --live FILE belong together")
+	case slices.Contains(fl.live, "-") && slices.Contains(fl.selection.Files.Filenames, "-"):
+		return errors.New("-f - and --live - are both the standard input: put one of them into a file")
+	case fl.offline && fl.apply.Subresource != "" && fl.apply.Subresource != "status":
+		return fmt.Errorf("--offline knows the subresource status only, not %q", fl.apply.Subresource)
 	case fl.schema != "" && !fl.offline:
 		return errors.New("--schema is for --offline: the API server knows its own")
 	case fl.offline && len(args) > 0:
@@ -154,6 +162,7 @@ func (o *conflictOptions) examine(document cluster.Object) (ConflictItem, error)
 	item := ConflictItem{Object: show.RefOf(document.Unstructured), Conflicts: []Conflict{}}
 	live, err := o.liveOf(document)
 	if err != nil || live == nil { // what is not there yet has no owners
+		item.New = true
 		return item, err
 	}
 	entries := fieldowners.Parse(live.GetManagedFields())
@@ -230,7 +239,7 @@ func (r ConflictReport) print(out io.Writer, palette show.Palette, times show.Ti
 		return nil
 	}
 	if len(conflicts) == 0 {
-		_, err := fmt.Fprintf(out, "no conflicts in %s\n", show.Count(len(r.Items), "object"))
+		_, err := fmt.Fprintln(out, "no conflicts in "+show.Count(len(r.Items), "object")+r.absence())
 		return err
 	}
 	if err := show.Table(out, []string{"OBJECT", "PATH", "YOURS", "LIVE", "OWNER"}, conflicts); err != nil || len(losses) == 0 {
@@ -238,4 +247,23 @@ func (r ConflictReport) print(out io.Writer, palette show.Palette, times show.Ti
 	}
 	fmt.Fprintln(out, "\n"+palette.Warn("with force, these owners lose:"))
 	return show.Table(out, []string{"OBJECT", "PATH", "LOSER"}, losses)
+}
+
+// absence tells of the objects that do not exist, which have no conflicts whatever the manifest says.
+func (r ConflictReport) absence() string {
+	absent := 0
+	for _, i := range r.Items {
+		if i.New {
+			absent++
+		}
+	}
+	switch {
+	case absent == 0:
+		return ""
+	case len(r.Items) == 1:
+		return ", which does not exist yet"
+	case absent == 1:
+		return ", of which 1 does not exist yet"
+	}
+	return fmt.Sprintf(", of which %d do not exist yet", absent)
 }

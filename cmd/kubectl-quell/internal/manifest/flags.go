@@ -45,7 +45,13 @@ func (fl *flags) validate(args []string) error {
 // manifests calls fn for each document: of the files, or as client-side kubectl apply remembers it in the named objects.
 func (fl *flags) manifests(f *frame.Frame, args []string, offline bool, fn func(cluster.Object) error) error {
 	if fl.selection.FromFiles() {
-		return fl.selection.Manifests(f, offline, fn)
+		return fl.selection.Manifests(f, offline, func(document cluster.Object) error {
+			if len(document.GetManagedFields()) > 0 {
+				return fmt.Errorf("%s has metadata.managedFields, with which the API server takes no apply: give the manifest without them",
+					cluster.Ref(document.Unstructured))
+			}
+			return fn(document)
+		})
 	}
 	return fl.selection.Visit(f, args, func(o cluster.Object) error {
 		raw, found := o.GetAnnotations()[corev1.LastAppliedConfigAnnotation]

@@ -3,6 +3,8 @@ package manifest
 import (
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/cluster"
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/show"
@@ -21,10 +23,14 @@ func (o *conflictOptions) readStored() error {
 	}
 	o.stored = map[show.ObjectRef]*unstructured.Unstructured{}
 	stored := cluster.Selection{Files: resource.FilenameOptions{Filenames: o.live}}
-	return stored.Manifests(o.frame, true, func(live cluster.Object) error { // none at all is what a failed kubectl get leaves
+	err := stored.Manifests(o.frame, true, func(live cluster.Object) error { // none at all is what a failed kubectl get leaves
 		o.stored[identity(live.Unstructured)] = live.Unstructured
 		return nil
 	})
+	if err != nil {
+		return fmt.Errorf("read --live %s: %w", strings.Join(o.live, ","), err)
+	}
+	return nil
 }
 
 // identity names an object independently of its state and version; a manifest may leave the namespace to the command line.
@@ -37,27 +43,53 @@ func (o *conflictOptions) liveOf(document cluster.Object) (*unstructured.Unstruc
 	if !o.offline {
 		return read(document)
 	}
-	if document.GetNamespace() == "" {
-		document.Unstructured = document.DeepCopy()
-		for id := range o.stored {
-			if id.Kind == document.GetKind() && id.Name == document.GetName() && id.APIVersion == document.GroupVersionKind().Group {
-				document.SetNamespace(id.Namespace)
-			}
-		}
+	id, err := o.identityOf(document.Unstructured)
+	if err != nil {
+		return nil, err
 	}
-	live := o.stored[identity(document.Unstructured)]
+	live := o.stored[id]
 	if live != nil && live.GetAPIVersion() != document.GetAPIVersion() {
 		return nil, fmt.Errorf("%s is in %s in the manifest and in %s in the live file: get it in the same version", cluster.Ref(live), document.GetAPIVersion(), live.GetAPIVersion())
 	}
 	return live, nil
 }
 
-// types are the merge rules of a kind: of the schema file, else built in, else deduced, in which lists are atomic.
-func (o *conflictOptions) types(gvk schema.GroupVersionKind) (managedfields.TypeConverter, error) {
-	if o.schema == "" {
-		if types, found := cluster.BuiltIn(gvk); found {
-			return types, nil
+// identityOf is where a document would go. One without a namespace goes to that of -n, else to where the live file has the
+// only object of its name.
+func (o *conflictOptions) identityOf(document *unstructured.Unstructured) (show.ObjectRef, error) {
+	id := identity(document)
+	if id.Namespace != "" {
+		return id, nil
+	}
+	var namespaces []string
+	for s := range o.stored {
+		if s.Kind == id.Kind && s.Name == id.Name && s.APIVersion == id.APIVersion {
+			namespaces = append(namespaces, s.Namespace)
 		}
+	}
+	slices.Sort(namespaces)
+	wanted := *o.frame.Config.Namespace
+	switch {
+	case slices.Contains(namespaces, ""): // of no namespace
+	case wanted != "":
+		id.Namespace = wanted
+	case len(namespaces) > 1:
+		return id, fmt.Errorf("%s is in the namespaces %s of the live file: choose one with -n",
+			cluster.Ref(document), strings.Join(namespaces, ", "))
+	case len(namespaces) == 1:
+		id.Namespace = namespaces[0]
+	}
+	return id, nil
+}
+
+// types are the merge rules of a kind: of the schema file, else built in, else, without a schema file, deduced, in which lists
+// are atomic.
+func (o *conflictOptions) types(gvk schema.GroupVersionKind) (managedfields.TypeConverter, error) {
+	builtIn, isBuiltIn := cluster.BuiltIn(gvk)
+	if o.schema == "" && isBuiltIn {
+		return builtIn, nil
+	}
+	if o.schema == "" {
 		return managedfields.NewDeducedTypeConverter(), nil
 	}
 	raw, err := os.ReadFile(o.schema)
@@ -66,7 +98,13 @@ func (o *conflictOptions) types(gvk schema.GroupVersionKind) (managedfields.Type
 	}
 	types, err := cluster.ParseSchema(raw)
 	if err != nil {
-		return nil, fmt.Errorf("read the schema %s: %w", o.schema, err)
+		return nil, fmt.Errorf("read the schema %s, which has to be as 'kubectl get --raw /openapi/v3/apis/GROUP/VERSION' gives it: %w",
+			o.schema, err)
+	}
+	blank := &unstructured.Unstructured{}
+	blank.SetGroupVersionKind(gvk)
+	if _, err := types.ObjectToTyped(blank); err != nil && isBuiltIn { // the schema is that of another document
+		return builtIn, nil
 	}
 	return types, nil
 }
@@ -83,7 +121,7 @@ func (o *conflictOptions) merge(live, document *unstructured.Unstructured, a clu
 	if err != nil {
 		return nil, err
 	}
-	merged, err := manager.Apply(live.DeepCopy(), document, a.Manager, a.Force)
+	merged, err := manager.Apply(live.DeepCopy(), through(document, a.Subresource), a.Manager, a.Force)
 	if err != nil {
 		return nil, err
 	}
@@ -92,6 +130,20 @@ func (o *conflictOptions) merge(live, document *unstructured.Unstructured, a clu
 		return nil, fmt.Errorf("the merge made a %T", merged)
 	}
 	return u, nil
+}
+
+// through is what a subresource takes of a document: its own field, beside the metadata.
+func through(document *unstructured.Unstructured, subresource string) *unstructured.Unstructured {
+	if subresource == "" {
+		return document
+	}
+	taken := document.DeepCopy()
+	for field := range document.Object {
+		if !slices.Contains([]string{"apiVersion", "kind", "metadata", subresource}, field) {
+			delete(taken.Object, field)
+		}
+	}
+	return taken
 }
 
 // sameVersion is a world with one version and no defaults; entries in other versions are left aside in it, as the API

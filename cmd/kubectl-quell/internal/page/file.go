@@ -75,8 +75,12 @@ func resolve(path string) (string, error) {
 // temporary makes a file in the folder of another, where it can be renamed to it.
 func temporary(target string) (*os.File, error) {
 	f, err := os.CreateTemp(filepath.Dir(target), "."+filepath.Base(target)+".*")
+	var cause *fs.PathError // whose path is the temporary one, which says nothing to anybody
+	if errors.As(err, &cause) {
+		err = cause.Err
+	}
 	if err != nil {
-		return nil, fmt.Errorf("the report cannot be written: %w", err)
+		return nil, fmt.Errorf("the report cannot be written: %s: %w", target, err)
 	}
 	return f, nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -36,14 +37,17 @@ func NewOutput(wide bool) *Output {
 func (o *Output) AddFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&o.Format, "output", "o", "", "output format, one of: "+strings.Join(o.formats(), ", "))
 	o.templates.AddFlags(cmd)
+	Choices(cmd, "output", o.formats()...)
 }
 
-func (o *Output) formats() []string {
-	formats := append([]string{"json", "yaml"}, o.templates.AllowedFormats()...)
+func (o *Output) formats() []string { return append(o.ownFormats(), o.templates.AllowedFormats()...) }
+
+// ownFormats are those without a template.
+func (o *Output) ownFormats() []string {
 	if o.wide {
-		return append([]string{"wide"}, formats...)
+		return []string{"wide", "json", "yaml"}
 	}
-	return formats
+	return []string{"json", "yaml"}
 }
 
 // Wide reports whether the wide form was asked for.
@@ -52,18 +56,24 @@ func (o *Output) Wide() bool { return o.Format == "wide" }
 // IsReport reports whether a report is to be printed instead of the command's own text.
 func (o *Output) IsReport() bool { return o.Format != "" && o.Format != "wide" }
 
-// Validate refuses formats that do not exist.
+// Validate refuses formats that do not exist. As with kubectl get, --template alone is a go-template.
 func (o *Output) Validate() error {
-	switch o.Format {
-	case "", "json", "yaml":
-		return nil
-	case "wide":
-		if o.wide {
-			return nil
-		}
+	hasTemplate := *o.templates.TemplateArgument != ""
+	if hasTemplate && o.Format == "" {
+		o.Format = "go-template"
 	}
-	if _, err := o.templates.ToPrinter(o.Format); err != nil {
-		return fmt.Errorf("output format %q: %w; formats are: %s", o.Format, err, strings.Join(o.formats(), ", "))
+	if o.Format == "" || slices.Contains(o.ownFormats(), o.Format) {
+		if hasTemplate {
+			return fmt.Errorf("--template is for -o go-template and the like, not for -o %s", o.Format)
+		}
+		return nil
+	}
+	_, err := o.templates.ToPrinter(o.Format)
+	if genericclioptions.IsNoCompatiblePrinterError(err) {
+		return fmt.Errorf("-o must be one of %s, is %q", strings.Join(o.formats(), ", "), o.Format)
+	}
+	if err != nil {
+		return fmt.Errorf("-o %s: %w", o.Format, err)
 	}
 	return nil
 }

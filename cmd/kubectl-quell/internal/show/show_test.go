@@ -70,3 +70,14 @@ func TestColoursAreStable(t *testing.T) {
 		t.Errorf("no colour is %q", got)
 	}
 }
+
+func TestShellWord(t *testing.T) {
+	for text, want := range map[string]string{
+		"kubectl-edit": "kubectl-edit", "apps/v1": "apps/v1", "a=b,c:d@e%f+g.h_i": "a=b,c:d@e%f+g.h_i",
+		"": "''", "a b": "'a b'", "$(x)`y`": "'$(x)`y`'", "it's": `'it'\''s'`, "!x": "'!x'", "~": "'~'", "ß": "'ß'", "a\nb": "'a\nb'",
+	} {
+		if got := ShellWord(text); got != want {
+			t.Errorf("%q becomes %s, want %s", text, got, want)
+		}
+	}
+}

@@ -69,10 +69,7 @@ func (fl *flags) validate(args []string) error {
 func (o options) run(ctx context.Context) error {
 	d := &differ{out: o.frame.Out, palette: o.frame.Palette()}
 	if !o.watch {
-		return o.selection.Visit(o.frame, nil, func(version cluster.Object) error {
-			d.next(version.Unstructured, latest(version.Unstructured))
-			return nil
-		})
+		return o.replay(d)
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
@@ -91,12 +88,35 @@ func (o options) run(ctx context.Context) error {
 	return o.follow(ctx, d, objects[0])
 }
 
+// replay reads the versions from files, until one does not go with those before.
+func (o options) replay(d *differ) error {
+	versions := 0
+	var failed error
+	err := o.selection.Visit(o.frame, nil, func(version cluster.Object) error {
+		if versions++; failed == nil {
+			failed = d.next(version.Unstructured, latest(version.Unstructured))
+		}
+		return nil
+	})
+	err = errors.Join(failed, err)
+	switch {
+	case err != nil || versions == 0:
+	case !d.isTracked:
+		fmt.Fprintln(o.frame.ErrOut, "note: no version has managedFields: kubectl get -o yaml writes them with --show-managed-fields only")
+	case versions == 1:
+		fmt.Fprintln(o.frame.ErrOut, "note: there is one version only, and nothing to compare it with")
+	}
+	return err
+}
+
 // follow watches until the object is deleted or ctx is done. When the API server has forgotten the version at which a watch is
 // to go on, the object is read anew, and the line of one change may then stand for several.
 func (o options) follow(ctx context.Context, d *differ, object cluster.Object) error {
 	current := object.Unstructured
 	for {
-		d.next(current, o.frame.Now())
+		if err := d.next(current, o.frame.Now()); err != nil {
+			return err
+		}
 		deleted, err := o.events(ctx, d, object.Info, current.GetResourceVersion())
 		if deleted || ctx.Err() != nil || err != nil {
 			return err
@@ -132,7 +152,9 @@ func (o options) events(ctx context.Context, d *differ, info *resource.Info, ver
 			}
 			return false, fmt.Errorf("watch %s: %w", info.ObjectName(), err)
 		case isObject && event.Type != watch.Bookmark:
-			d.next(u, o.frame.Now())
+			if err := d.next(u, o.frame.Now()); err != nil {
+				return false, err
+			}
 		}
 	}
 	return false, nil
