@@ -117,7 +117,7 @@ func (s *scale) command() string {
 	var rest time.Duration
 	for _, r := range s.Grown {
 		sizes = append(sizes, strconv.Itoa(r.Apps))
-		rest = time.Duration(r.Rest.Seconds) * time.Second
+		rest = time.Duration(r.Rest.Seconds * float64(time.Second)).Round(10 * time.Second) // it ends a little late
 	}
 	foreign := 0
 	for _, r := range s.Runs {
