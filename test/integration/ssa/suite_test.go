@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/kube-openapi/pkg/spec3"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 )
@@ -56,6 +57,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, quellv1alpha1.AddToScheme} {
 		Expect(add(scheme)).To(Succeed())
 	}
+	ctrl.SetLogger(GinkgoLogr) // the API server warns of what some specs do
 	var err error
 	cluster, err = localcluster.Start(ctx, localcluster.Options{ControlPlaneOnly: true, Log: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
