@@ -9,14 +9,16 @@
 //
 // What is verified of each kind of claim:
 //
-//   - Unchanged: the real apply makes no new version. There are five exceptions. In four of them it makes one in which no value and no
+//   - Unchanged: the real apply makes no new version. There are six exceptions. In five of them it makes one in which no value and no
 //     field of ours differs: an empty map, an empty set or map list, and null are the same as none outside of atomic values (nobody
-//     can own such a list, and a map that loses its last field is null after one apply and empty after the next); content with null or empty fields that the schema prunes makes one at each apply; an atomic
-//     value to which the API server added defaults is another one to it than the content's, so that an apply may move our entry in
-//     managedFields behind the others, once, or take the value from a manager who owns it too. In the fifth it drops what it asks for: a
-//     map that is {} in the content, when nobody owns what is in the map and an empty set or map list is among it. The next apply
-//     brings it back, filled with defaults; if such a list is one of these, the one after that drops it again, without end.
-//   - DoesNotStick without a request: the real apply changes nothing but the version and the times, or no more than those four do.
+//     can own such a list, a map that loses its last field is null after one apply and empty after the next, and one that begins gets
+//     its defaults); content with null or empty fields that the schema prunes makes a version at each apply; an atomic value to which
+//     the API server added defaults is another one to it than the content's, so that an apply may move our entry in managedFields
+//     behind the others, once, or take the value from a manager who owns it too; content without any field has the API server make
+//     an entry for the fields of an object whose managedFields were removed. In the sixth it drops what it asks for: a map that is {}
+//     in the content, when nobody owns what is in the map and an empty set or map list is among it. The next apply brings it back,
+//     filled with defaults; if such a list is one of these, the one after that drops it again, without end.
+//   - DoesNotStick without a request: the real apply changes nothing but the version and the times, or no more than those five do.
 //   - Conflicted: the real apply without force is refused.
 //   - an error: the real apply is refused as well.
 //

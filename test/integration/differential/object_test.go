@@ -286,6 +286,9 @@ func (k *kind) onlyEmpties(live, answer *unstructured.Unstructured) bool {
 	bare := func(u *unstructured.Unstructured) *unstructured.Unstructured {
 		c := u.DeepCopy()
 		for name, shape := range map[string]*shape{"spec": k.spec(), "status": k.status} {
+			if shape.isEmpty(shape.bare(live.Object[name])) { // a map that begins gets its defaults
+				c.Object[name] = shape.undefaulted(c.Object[name])
+			}
 			if c.Object[name] = shape.bare(c.Object[name]); shape.isEmpty(c.Object[name]) {
 				delete(c.Object, name)
 			}
@@ -293,6 +296,14 @@ func (k *kind) onlyEmpties(live, answer *unstructured.Unstructured) bool {
 		return c
 	}
 	return onlyDisowns(bare(live), bare(answer))
+}
+
+// onlyBooks reports whether answer is live but for an entry that the API server makes for whatever it finds in an object without
+// managedFields.
+func onlyBooks(live, answer *unstructured.Unstructured) bool {
+	entries := answer.GetManagedFields()
+	return len(live.GetManagedFields()) == 0 && len(entries) == 1 && entries[0].Manager == "before-first-apply" &&
+		essence(live) == essence(unmanaged(answer))
 }
 
 // onlyDrops reports whether answer is live but for maps that it lacks altogether, although they are in what was applied, as {}.

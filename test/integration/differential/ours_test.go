@@ -371,6 +371,7 @@ const (
 	reordering = "skip; an apply makes one version that differs in nothing but the order of managedFields: defaults in an atomic value"
 	emptying   = "skip; an apply differs in nothing but an empty map or list, or null, in place of another one or of none"
 	disowning  = "skip; an apply differs in nothing but that a co-owner loses a value of ours: defaults in an atomic value"
+	booking    = "skip; an apply of content without any field makes an entry for those of an object without managedFields"
 	dropping   = "skip; an apply drops the very map that it asks for: {} where nobody owns what is in there, an empty list among it"
 )
 
@@ -381,6 +382,8 @@ func (k *check) littleBetween(live, answer *unstructured.Unstructured) string {
 		return disowning
 	case k.onlyEmpties(live, answer):
 		return emptying
+	case onlyBooks(live, answer):
+		return booking
 	}
 	return ""
 }

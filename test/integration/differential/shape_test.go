@@ -435,6 +435,22 @@ func (s *shape) bare(v any) any {
 	return v
 }
 
+// undefaulted is v without what has its default.
+func (s *shape) undefaulted(v any) any {
+	fields, isMap := v.(map[string]any)
+	if !isMap || s == nil || s.atomic {
+		return v
+	}
+	kept := map[string]any{}
+	for name, field := range fields {
+		below := s.below(name)
+		if below == nil || below.fallback == nil || encoded(normal(field)) != encoded(normal(below.fallback)) {
+			kept[name] = below.undefaulted(field)
+		}
+	}
+	return kept
+}
+
 func (s *shape) below(name string) *shape {
 	switch {
 	case s == nil:
