@@ -71,14 +71,17 @@ func answer(ctx context.Context, recorder events.EventRecorder, app *quellv1alph
 
 // end
 
+// begin docs/library.md
 const childManager = "my-operator"
 
 func newApplier(mgr ctrl.Manager) (*ssa.Applier, error) {
 	return ssa.NewApplier(ssa.Options{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), FieldManager: childManager,
-		Types: applyconfigurations.NewTypeConverter(mgr.GetScheme()),
+		Types: applyconfigurations.NewTypeConverter(mgr.GetScheme()), // of k8s.io/client-go/applyconfigurations
 	})
 }
+
+// end
 
 // begin docs/library.md
 func applyService(ctx context.Context, c client.Client, applier *ssa.Applier, app *quellv1alpha1.App) (ssa.Result, error) {

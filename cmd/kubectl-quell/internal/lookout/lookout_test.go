@@ -161,7 +161,7 @@ func TestFinalTable(t *testing.T) {
 
 // That nothing was found says little when little was looked at.
 func TestReservations(t *testing.T) {
-	r := Report{From: metav1.NewTime(at(0)), To: metav1.NewTime(at(4)), Writes: 80, Namespaces: []string{"default"}, Resources: []Resource{
+	r := Report{From: metav1.NewTime(at(0)), To: metav1.NewTime(at(4)), Writes: 80, Namespaces: []string{"default"}, CustomResourcesOnly: true, Resources: []Resource{
 		{Resource: "widgets", State: live.Watching}, {Resource: "gadgets", State: live.Forbidden}, {Resource: "parts", State: live.Forbidden},
 	}}
 	for i := range 9 {
@@ -173,7 +173,7 @@ func TestReservations(t *testing.T) {
 	}
 	for _, want := range []string{
 		"no write storm found\n  80 writes were seen, too short a time for a verdict: watch for 10s or longer\n  in the namespace default; -A looks in all\n" +
-			"  in the 1 of 3 resources that could be watched\n",
+			"  in custom resources alone; name a TYPE, or --all, to look in Kubernetes' own\n  in the 1 of 3 resources that could be watched\n",
 		"  resource 4\n  and 4 more, see -o wide\n",
 	} {
 		if !strings.Contains(out.String(), want) {

@@ -61,6 +61,9 @@ func (r Report) reservations() []string {
 	if len(r.Namespaces) > 0 {
 		told = append(told, "in the namespace "+strings.Join(r.Namespaces, ", ")+"; -A looks in all")
 	}
+	if r.CustomResourcesOnly {
+		told = append(told, "in custom resources alone; name a TYPE, or --all, to look in Kubernetes' own")
+	}
 	if watched := r.watching(); watched < len(r.Resources) {
 		told = append(told, fmt.Sprintf("in the %d of %s that could be watched", watched, show.Count(len(r.Resources), "resource")))
 	}

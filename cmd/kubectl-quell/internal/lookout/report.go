@@ -21,8 +21,10 @@ type Report struct {
 	Writes    int64   `json:"writes"`
 	PerSecond float64 `json:"perSecond"`
 	// Namespaces that were watched; all of them when empty.
-	Namespaces []string   `json:"namespaces,omitempty"`
-	Resources  []Resource `json:"resources"`
+	Namespaces []string `json:"namespaces,omitempty"`
+	// CustomResourcesOnly is whether Kubernetes' own kinds were left out.
+	CustomResourcesOnly bool       `json:"customResourcesOnly,omitempty"`
+	Resources           []Resource `json:"resources"`
 	// Storms at any time: those that go on first, the fastest first.
 	Storms []Storm `json:"storms"`
 	// Others are objects that were written often in the end and are no storm.

@@ -25,6 +25,8 @@ type scope struct {
 	resources []live.Resource
 	// namespaces to watch; all of them when empty.
 	namespaces []string
+	// onlyCustom is whether Kubernetes' own kinds are left out.
+	onlyCustom bool
 	// words for the resources, and unseen what could not be found out about.
 	words  string
 	unseen []string
@@ -36,7 +38,8 @@ func (o options) scope(ctx context.Context) (*scope, error) {
 	if err != nil {
 		return nil, err
 	}
-	selector := live.Selector{All: o.all, CustomResources: o.custom || !o.all && len(o.types) == 0}
+	s.onlyCustom = !o.all && len(o.types) == 0
+	selector := live.Selector{All: o.all, CustomResources: o.custom || s.onlyCustom}
 	if selector.Kinds, err = o.kinds(); err != nil {
 		return nil, err
 	}

@@ -121,7 +121,7 @@ func (s *session) step(now time.Time) {
 // report of all that was seen.
 func (s *session) report() Report {
 	r := newReport(s.latest, s.watches, &s.history, s.from, s.to)
-	r.Namespaces = s.scope.namespaces
+	r.Namespaces, r.CustomResourcesOnly = s.scope.namespaces, s.scope.onlyCustom
 	r.Unseen = append(r.Unseen, s.scope.unseen...)
 	r.Unseen = append(r.Unseen, cover(s.watches).unseen()...)
 	return r
