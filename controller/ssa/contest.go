@@ -23,7 +23,7 @@ type contest struct {
 // contested are the fields for which the API server would answer an apply of the content, without force, with a conflict: others
 // own them, and merging the content would change them (sigs.k8s.io/structured-merge-diff/v6, merge/update.go). An empty map is
 // merged into one that others filled without a change. Unless live is exact, in which no field is left out that the API server has, a
-// zero is taken for the same as none.
+// zero is taken for the same as none, and whether the content begins a map is left to the API server's answer.
 func contested(c *content, live *typed.TypedValue, exact bool, entries []fieldowners.Entry, owner fieldowners.Owner) []contest {
 	theirs := slices.DeleteFunc(slices.Clone(entries), func(e fieldowners.Entry) bool { return e.Same(owner) })
 	owned := fieldpath.NewSet()
@@ -32,7 +32,7 @@ func contested(c *content, live *typed.TypedValue, exact bool, entries []fieldow
 	}
 	var found []contest
 	changedBy(c, live).Intersection(owned).Iterate(func(p fieldpath.Path) {
-		if exact || !isSame(at(c.typed.AsValue(), p), at(live.AsValue(), p)) {
+		if exact || c.fields.Leaves().Has(p) && !isSame(at(c.typed.AsValue(), p), at(live.AsValue(), p)) {
 			found = append(found, contest{p.Copy(), fieldowners.FormatPath(p), fieldowners.OwnersOf(theirs, p)})
 		}
 	})
@@ -119,7 +119,7 @@ func (c *call) rule(contests []contest) (forced, done bool, err error) {
 	}
 	var yields, reports []contest
 	for _, x := range contests {
-		switch rule := rules.of(x.path); {
+		switch rule := rules.strictest(x.path); {
 		case x.path == nil, rule == Report:
 			reports = append(reports, x)
 		case rule == Yield:

@@ -22,7 +22,7 @@ import (
 // next call. The patch goes to the object itself, for the API server ignores managedFields in a request to a subresource;
 // where it is forbidden the entries stay as they are.
 func (c *call) takeOver(ctx context.Context) error {
-	if c.Tentative || c.opts.Reader == nil || c.record.denied || !slices.ContainsFunc(c.Live.GetManagedFields(), c.isFormer) {
+	if c.opts.Reader == nil || c.record.denied || !slices.ContainsFunc(c.Live.GetManagedFields(), c.isFormer) {
 		return nil
 	}
 	fresh, err := c.read(ctx)

@@ -60,7 +60,7 @@ func (c *call) preview(ctx context.Context) (Preview, error) {
 		return Preview{}, err
 	}
 	if c.isBehind() {
-		defer func(doubt bool) { c.record.doubt = doubt }(c.record.doubt)
+		defer func(doubt bool, last digest) { c.record.doubt, c.record.last = doubt, last }(c.record.doubt, c.record.last)
 		if err := c.catchUp(ctx); err != nil {
 			return Preview{}, err
 		}

@@ -107,6 +107,23 @@ func (v verdicts) of(field fieldpath.Path) Rule {
 	return rule
 }
 
+// strictest is the rule for a field that can only be left or taken as a whole: of those for it and for what is within it Report comes first,
+// then Force.
+func (v verdicts) strictest(field fieldpath.Path) Rule {
+	rule := v.of(field)
+	for i, path := range v.paths {
+		switch within := v.Paths[i].Rule; {
+		case len(path) <= len(field) || !reachesInto(path, field):
+		case within == Report || rule != Report && isForce(within):
+			rule = within
+		}
+	}
+	if rule == "" {
+		return Force
+	}
+	return rule
+}
+
 // forces reports whether a field and all that is within it may be taken.
 func (v verdicts) forces(field fieldpath.Path) bool {
 	for i, path := range v.paths {

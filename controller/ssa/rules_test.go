@@ -53,6 +53,11 @@ func TestTheLongestRuleThatFitsCounts(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(v.forces(pathOf(t, containers+`[name="web"]`))).To(BeFalse(), "the image within is to be yielded")
 	g.Expect(v.forces(pathOf(t, containers+`[name="web"].command`))).To(BeTrue())
+	whole, err := Rules{Default: Yield, Paths: []PathRule{{".a.b", Force}, {".c.d", Force}, {".c.e", Report}, {".f", Yield}}}.read()
+	g.Expect(err).NotTo(HaveOccurred())
+	for path, rule := range map[string]Rule{".a": Force, ".a.b": Force, ".a.x": Yield, ".c": Report, ".f": Yield, ".x": Yield} {
+		g.Expect(whole.strictest(pathOf(t, path))).To(Equal(rule), path)
+	}
 	within, err := Rules{Paths: []PathRule{{".spec.ports[port=53].targetPort", Yield}}}.read()
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(within.forces(pathOf(t, `.spec.ports[port=53,protocol="UDP"]`))).To(BeFalse(), "a part of the key is enough")
@@ -162,6 +167,7 @@ func TestAnEmptyMapOfOthersThatTheObjectLacksIsContestedByWhatGoesIntoIt(t *test
 	found := contested(content, live, true, []fieldowners.Entry{theirs}, ownerNamed("me"))
 	g.Expect(found).To(HaveLen(1))
 	g.Expect(found[0].text).To(Equal(".metadata.labels"))
+	g.Expect(contested(content, live, false, []fieldowners.Entry{theirs}, ownerNamed("me"))).To(BeEmpty(), "what is left out may be there")
 	named := (&call{content: content}).named([]fieldowners.Conflict{{Owner: theirs.Owner, Path: ".metadata.labels"}})
 	g.Expect(named).To(HaveLen(1))
 	g.Expect(named[0].path).To(Equal(found[0].path))

@@ -72,11 +72,12 @@ func TestPreviewChangesNothingThatAnApplyGoesBy(t *testing.T) {
 	for _, doubt := range []bool{true, false} {
 		for name, a := range map[string]*Applier{"reads": failing(g, heldByThem("9")), "cannot read": failing(g, nil)} {
 			r := a.memory.of("1")
-			r.wrote, r.doubt = "9", doubt
+			r.wrote, r.doubt, r.last = "9", doubt, digestOf("last")
 			r.Unlock()
 			_, _ = a.Preview(context.Background(), in)
 			r = a.memory.of("1")
 			g.Expect(r.doubt).To(Equal(doubt), name)
+			g.Expect(r.last).To(Equal(digestOf("last")), name)
 			r.Unlock()
 		}
 	}
