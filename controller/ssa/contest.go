@@ -31,8 +31,9 @@ func contested(c *content, live *typed.TypedValue, exact bool, entries []fieldow
 		owned = owned.Union(e.Fields)
 	}
 	var found []contest
+	leaves := c.fields.Leaves()
 	changedBy(c, live).Intersection(owned).Iterate(func(p fieldpath.Path) {
-		if exact || c.fields.Leaves().Has(p) && !isSame(at(c.typed.AsValue(), p), at(live.AsValue(), p)) {
+		if exact || leaves.Has(p) && !isSame(at(c.typed.AsValue(), p), at(live.AsValue(), p)) {
 			found = append(found, contest{p.Copy(), fieldowners.FormatPath(p), fieldowners.OwnersOf(theirs, p)})
 		}
 	})

@@ -86,10 +86,11 @@ func (c *call) survey(live client.Object) (s site, err error) {
 		s.dropped = mine.Fields.Difference(s.wanted)
 	}
 	for _, e := range entries {
-		if !e.Same(c.owner()) {
-			s.dropped = s.dropped.Difference(e.Fields)
+		if e.Same(c.owner()) {
+			continue
 		}
-		if e.Subresource == "" && !e.Same(c.owner()) {
+		s.dropped = s.dropped.Difference(e.Fields)
+		if e.Subresource == "" {
 			s.entries, s.theirs = append(s.entries, e), s.theirs.Union(e.Fields)
 		}
 	}

@@ -114,12 +114,11 @@ func (v verdicts) strictest(field fieldpath.Path) Rule {
 	for i, path := range v.paths {
 		switch within := v.Paths[i].Rule; {
 		case len(path) <= len(field) || !reachesInto(path, field):
-		case within == Report || rule != Report && isForce(within):
-			rule = within
+		case within == Report:
+			return Report
+		case isForce(within) && rule == Yield:
+			rule = Force
 		}
-	}
-	if rule == "" {
-		return Force
 	}
 	return rule
 }

@@ -23,7 +23,6 @@ const maxRequests = 5
 // send applies the content and judges the API server's answer. Without force where Intent.Rules do not force all; what the
 // API server answers then is ruled on and sent again.
 func (c *call) send(ctx context.Context) error {
-	c.result.RetryAfter = 0
 	if known, err := c.refusedBefore(); known {
 		return err
 	}

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,11 +116,8 @@ func (o options) run(ctx context.Context) error {
 	failed := o.read(ctx, analysis)
 	found := analysis.Report()
 	o.warn(found)
-	if found.Requests == 0 && failed != nil {
-		return failed
-	}
 	if found.Requests == 0 {
-		return errors.New("there is no request in these audit logs")
+		return cmp.Or(failed, errors.New("there is no request in these audit logs"))
 	}
 	report := newReport(found, o.top)
 	if err := errors.Join(o.print(report), o.writePage(report, found, failed), failed); err != nil {
