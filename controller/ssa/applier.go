@@ -57,7 +57,7 @@ type Applier struct {
 	memory *memory
 	// epoch counts the schema changes that the caller told.
 	epoch atomic.Int64
-	// stripped are the kinds whose managedFields the cache drops.
+	// stripped has the schema.GroupKind of what the cache drops managedFields of.
 	stripped sync.Map
 	warn     sync.Once
 }

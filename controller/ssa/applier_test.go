@@ -98,11 +98,11 @@ func TestOfOneKindThatTheCacheStripsNothingIsConcludedForAnother(t *testing.T) {
 	g.Expect(result.Outcome, err).To(Equal(Unchanged))
 	wiped := inPlace(t, content, "6")
 	wiped.SetManagedFields(nil)
-	a.stripped.Store("Service", true)
+	a.stripped.Store(schema.GroupKind{Group: "other", Kind: "Deployment"}, true)
 	_, err = a.Apply(context.Background(), wanting(content, wiped))
 	g.Expect(err).To(MatchError(errSent))
 	a = answered(g, testclock.NewFakeClock(time.Now()), func() error { return errSent })
-	a.stripped.Store("Deployment", true)
+	a.stripped.Store(schema.GroupKind{Group: "apps", Kind: "Deployment"}, true)
 	_, _ = a.Apply(context.Background(), wanting(content, inPlace(t, content, "5")))
 	result, err = a.Apply(context.Background(), wanting(content, wiped))
 	g.Expect(result.Outcome, err).To(Equal(Unchanged))
@@ -116,6 +116,12 @@ func TestAFieldOfANewerServerIsLeftOut(t *testing.T) {
 	live.Object["spec"].(object)["ofTheNextRelease"] = "x"
 	result, err := a.Apply(context.Background(), wanting(content, live))
 	g.Expect(result.Outcome, err).To(Equal(Unchanged))
+
+	preview, err := a.Preview(context.Background(), wanting(replicas(2), live))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(preview.Values).To(Equal([]string{".spec.replicas"}))
+	_, err = (&call{Applier: a, content: contentOf(t, content, "")}).survey(live)
+	g.Expect(err).NotTo(HaveOccurred())
 }
 
 func TestOurOwnEntryIsNoFormerOne(t *testing.T) {

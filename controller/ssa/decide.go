@@ -39,10 +39,10 @@ func (c *call) decide() (bool, error) {
 func (c *call) findReasons() error {
 	c.result.Yielded = nil
 	c.entries = fieldowners.Parse(c.Live.GetManagedFields())
-	if _, stripped := c.stripped.Load(c.object.GetKind()); stripped && len(c.entries) == 0 && c.inPlaceBefore() {
+	if _, stripped := c.stripped.Load(c.object.GroupVersionKind().GroupKind()); stripped && len(c.entries) == 0 && c.inPlaceBefore() {
 		c.entries = []fieldowners.Entry{{Owner: c.owner(), Fields: c.fields}}
 	}
-	typed, err := c.typedLive()
+	typed, err := c.typedOf(c.Live)
 	if err != nil {
 		return err
 	}
@@ -61,12 +61,12 @@ func (c *call) findReasons() error {
 	return nil
 }
 
-// typedLive gives live its merge rules. What Options.Types do not know of an unstructured object, which is newer then, is left out where
-// the scheme knows the kind.
-func (c *call) typedLive() (*typed.TypedValue, error) {
+// typedOf gives an object as it is in the API server its merge rules. What Options.Types do not know of an unstructured one, which is
+// newer then, is left out where the scheme knows the kind.
+func (c *call) typedOf(live client.Object) (*typed.TypedValue, error) {
 	gvk := c.object.GroupVersionKind()
-	tv, err := fieldowners.Typed(c.Live, gvk, c.opts.Types)
-	u, isUnstructured := c.Live.(*unstructured.Unstructured)
+	tv, err := fieldowners.Typed(live, gvk, c.opts.Types)
+	u, isUnstructured := live.(*unstructured.Unstructured)
 	if err == nil || !isUnstructured {
 		return tv, err
 	}

@@ -94,7 +94,7 @@ func (c *call) survey(live client.Object) (s site, err error) {
 			s.entries, s.theirs = append(s.entries, e), s.theirs.Union(e.Fields)
 		}
 	}
-	if s.live, err = fieldowners.Typed(live, c.object.GroupVersionKind(), c.opts.Types); err != nil {
+	if s.live, err = c.typedOf(live); err != nil {
 		return s, err
 	}
 	if s.merged, err = s.live.Merge(c.typed); err != nil {

@@ -364,7 +364,7 @@ func (c *call) noticeStripped(ctx context.Context, live, answer client.Object) {
 	if len(live.GetManagedFields()) > 0 || len(answer.GetManagedFields()) == 0 {
 		return
 	}
-	c.stripped.Store(c.record.kind, true)
+	c.stripped.Store(c.object.GroupVersionKind().GroupKind(), true)
 	strippedCache.WithLabelValues(c.record.kind).Set(1)
 	c.warn.Do(func() {
 		logf.FromContext(ctx).Error(nil, "the cache delivers objects without metadata.managedFields: fields that other writers take over "+
