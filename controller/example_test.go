@@ -47,7 +47,10 @@ func (r *Reconciler) report(ctx context.Context, app *quellv1alpha1.App, child *
 		Live:    app,
 		Inputs:  ssa.Version(child), // what the status was computed from
 	})
-	return ctrl.Result{RequeueAfter: written.RetryAfter}, err
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: written.RetryAfter}, nil
 }
 
 func Setup(mgr ctrl.Manager) error {

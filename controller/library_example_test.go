@@ -58,15 +58,16 @@ func answer(ctx context.Context, recorder events.EventRecorder, app *quellv1alph
 	switch {
 	case ssa.IsTerminal(err) && written.Held(): // refused often enough to be asked again after a pause only
 		ctrl.LoggerFrom(ctx).Error(err, "refused as before")
-		return ctrl.Result{RequeueAfter: written.RetryAfter}, nil
 	case ssa.IsTerminal(err): // until somebody changes the object, its schema or a policy
 		return ctrl.Result{}, reconcile.TerminalError(err)
+	case err != nil:
+		return ctrl.Result{}, err
 	case written.Outcome == ssa.Contended && written.Began:
 		recorder.Eventf(app, nil, corev1.EventTypeWarning, "StatusContended", "Report", "others keep taking fields: %v", written.Rivals())
 	case written.Outcome == ssa.SelfChurn, written.Outcome == ssa.DoesNotStick:
 		ctrl.LoggerFrom(ctx).Info("the status is not as it should be", "why", written.String()) // a fault of this operator
 	}
-	return ctrl.Result{RequeueAfter: written.RetryAfter}, err
+	return ctrl.Result{RequeueAfter: written.RetryAfter}, nil
 }
 
 // end

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
+	"github.com/hduolab/quell/applyconfig"
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -122,6 +124,26 @@ func TestAFieldOfANewerServerIsLeftOut(t *testing.T) {
 	g.Expect(preview.Values).To(Equal([]string{".spec.replicas"}))
 	_, err = (&call{Applier: a, content: contentOf(t, content, "")}).survey(live)
 	g.Expect(err).NotTo(HaveOccurred())
+}
+
+func TestOfACustomResourceThatIsReadThroughItsGoTypeZerosAreNotKnown(t *testing.T) {
+	scheme := runtime.NewScheme()
+	NewWithT(t).Expect(quellv1alpha1.AddToScheme(scheme)).To(Succeed())
+	app := &unstructured.Unstructured{Object: object{
+		"apiVersion": quellv1alpha1.SchemeGroupVersion.String(), "kind": "App", "metadata": object{"name": "web"}, "spec": object{},
+	}}
+	c := &call{
+		Applier: &Applier{opts: Options{Client: fake.NewClientBuilder().WithScheme(scheme).Build(), Types: applyconfig.NewTypeConverter(scheme)}},
+		content: &content{object: app},
+	}
+	for _, newer := range []bool{false, true} {
+		live := app.DeepCopy()
+		if newer {
+			live.Object["spec"].(object)["ofTheNextRelease"] = "x"
+		}
+		_, exact, err := c.typedOf(live)
+		NewWithT(t).Expect(exact, err).To(Equal(!newer))
+	}
 }
 
 func TestOurOwnEntryIsNoFormerOne(t *testing.T) {

@@ -6,8 +6,6 @@ import (
 	"github.com/hduolab/quell/controller/fieldowners"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
@@ -64,11 +62,11 @@ func isSame(wanted, live value.Value) bool {
 
 // obey treats the fields of the content that others own with other values by their rules. It returns true when nothing is to
 // be sent at all.
-func (c *call) obey(live *typed.TypedValue) (bool, error) {
+func (c *call) obey(live *typed.TypedValue, exact bool) (bool, error) {
 	if c.Rules.forceAll() {
 		return false, nil
 	}
-	contests := contested(c.content, live, c.isLiveExact(), c.entries, c.owner())
+	contests := contested(c.content, live, exact, c.entries, c.owner())
 	borrowed, err := c.borrowedTimes(contests)
 	if err != nil {
 		return false, err
@@ -99,16 +97,6 @@ func (c *call) borrowedTimes(contests []contest) ([]contest, error) {
 		}
 	})
 	return found, nil
-}
-
-// isLiveExact reports whether live has all fields that the API server has. A Go type of a custom resource may leave out zeros that
-// are stored; of a built-in one the API server's own type leaves out the same.
-func (c *call) isLiveExact() bool {
-	if _, isUnstructured := c.Live.(runtime.Unstructured); isUnstructured {
-		return true
-	}
-	kinds, _, err := clientgoscheme.Scheme.ObjectKinds(c.Live)
-	return err == nil && slices.Contains(kinds, c.object.GroupVersionKind())
 }
 
 // rule settles contests: one under rule Report ends the call, those under Yield leave the content. It tells whether some are
@@ -213,14 +201,23 @@ func added(after, before []Reason) int {
 	return n
 }
 
+// begins are all paths that the content has and an object without any does not: also maps, and empty lists, which are no fields of ours.
+func (c *content) begins() *fieldpath.Set {
+	nothing, err := typed.AsTyped(value.NewValueInterface(map[string]any{}), c.typed.Schema(), c.typed.TypeRef())
+	if err != nil {
+		return c.fields
+	}
+	comparison, err := nothing.Compare(c.typed)
+	if err != nil {
+		return c.fields
+	}
+	return comparison.Added
+}
+
 // named finds the content's fields for which the API server told conflicts.
 func (c *call) named(list []fieldowners.Conflict) []contest {
 	paths := map[string]fieldpath.Path{}
-	c.fields.Iterate(func(p fieldpath.Path) {
-		for i := range p { // also the maps that the content begins
-			paths[p[:i+1].String()] = p[:i+1].Copy()
-		}
-	})
+	c.begins().Iterate(func(p fieldpath.Path) { paths[p.String()] = p.Copy() })
 	index := map[string]int{}
 	var found []contest
 	for _, conflict := range list {

@@ -6,6 +6,9 @@ import (
 
 	"github.com/hduolab/quell/controller/fieldowners"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
@@ -42,11 +45,11 @@ func (c *call) findReasons() error {
 	if _, stripped := c.stripped.Load(c.object.GroupVersionKind().GroupKind()); stripped && len(c.entries) == 0 && c.inPlaceBefore() {
 		c.entries = []fieldowners.Entry{{Owner: c.owner(), Fields: c.fields}}
 	}
-	typed, err := c.typedOf(c.Live)
+	typed, exact, err := c.typedOf(c.Live)
 	if err != nil {
 		return err
 	}
-	if done, err := c.obey(typed); done || err != nil {
+	if done, err := c.obey(typed, exact); done || err != nil {
 		return err
 	}
 	if c.result.Reasons, err = difference(c.content, typed, c.entries, c.owner(), c.surplus); err != nil {
@@ -61,19 +64,28 @@ func (c *call) findReasons() error {
 	return nil
 }
 
-// typedOf gives an object as it is in the API server its merge rules. What Options.Types do not know of an unstructured one, which is
-// newer then, is left out where the scheme knows the kind.
-func (c *call) typedOf(live client.Object) (*typed.TypedValue, error) {
+// typedOf gives an object as it is in the API server its merge rules, and tells whether it is exact. What Options.Types do not know of
+// an unstructured one, which is newer then, is left out where the scheme knows the kind.
+func (c *call) typedOf(live client.Object) (tv *typed.TypedValue, exact bool, err error) {
 	gvk := c.object.GroupVersionKind()
-	tv, err := fieldowners.Typed(live, gvk, c.opts.Types)
-	u, isUnstructured := live.(*unstructured.Unstructured)
-	if err == nil || !isUnstructured {
-		return tv, err
+	tv, err = fieldowners.Typed(live, gvk, c.opts.Types)
+	if u, isUnstructured := live.(*unstructured.Unstructured); isUnstructured && err != nil {
+		if o, known := c.inScheme(u); known == nil && o != live {
+			live = o
+			tv, err = fieldowners.Typed(o, gvk, c.opts.Types)
+		}
 	}
-	if o, known := c.inScheme(u); known == nil && o != client.Object(u) {
-		return fieldowners.Typed(o, gvk, c.opts.Types)
+	return tv, isLiveExact(live, gvk), err
+}
+
+// isLiveExact reports whether an object has all fields that the API server has. A Go type of a custom resource may leave out zeros that
+// are stored; of a built-in one the API server's own type leaves out the same.
+func isLiveExact(live client.Object, gvk schema.GroupVersionKind) bool {
+	if _, isUnstructured := live.(runtime.Unstructured); isUnstructured {
+		return true
 	}
-	return nil, err
+	kinds, _, err := clientgoscheme.Scheme.ObjectKinds(live)
+	return err == nil && slices.Contains(kinds, gvk)
 }
 
 // inPlaceBefore reports whether this very content has been in place on this object.

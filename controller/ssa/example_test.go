@@ -42,8 +42,11 @@ func ExampleApplier_Apply() {
 			// Our fields are ours, but whoever sets a type for this Service knows why.
 			Rules: ssa.Rules{Default: ssa.Force, Paths: []ssa.PathRule{{Path: ".spec.type", Rule: ssa.Yield}}},
 		})
-		if ssa.IsTerminal(err) {
+		switch {
+		case ssa.IsTerminal(err):
 			return reconcile.Result{}, reconcile.TerminalError(err)
+		case err != nil:
+			return reconcile.Result{}, err
 		}
 		for _, field := range result.Yielded {
 			ctrl.LoggerFrom(ctx).Info("left to its owner", "field", field.String())
@@ -51,7 +54,7 @@ func ExampleApplier_Apply() {
 		if len(result.Rivals()) > 0 {
 			ctrl.LoggerFrom(ctx).Info("another writer took fields", "result", result.String())
 		}
-		return reconcile.Result{RequeueAfter: result.RetryAfter}, err
+		return reconcile.Result{RequeueAfter: result.RetryAfter}, nil
 	}
 	_, _ = newApplier, reconcileService
 }
@@ -79,7 +82,10 @@ func ExampleStatusWriter_Write() {
 			Desired: appsv1ac.Deployment(d.Name, d.Namespace).WithStatus(status),
 			Live:    d, Inputs: ssa.Version(seen...), Children: len(pods),
 		})
-		return reconcile.Result{RequeueAfter: result.RetryAfter}, err
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		return reconcile.Result{RequeueAfter: result.RetryAfter}, nil
 	}
 	_, _ = newWriter, report
 }

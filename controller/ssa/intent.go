@@ -26,8 +26,8 @@ type Intent struct {
 	// to be outdated, the outcome is Stale. It is for content that was derived from Live. An object that does not exist is
 	// applied as ever.
 	Exact bool
-	// Tentative sends nothing: where a request would go out the outcome is Stale. It is for content that must not be written on the
-	// word of a cache, while its being in place already costs nothing.
+	// Tentative applies nothing: where an apply would go out the outcome is Stale. It is for content that must not be written on the
+	// word of a cache, while its being in place already costs nothing. Entries of former managers are taken over as ever.
 	Tentative bool
 }
 

@@ -77,7 +77,7 @@ func (c *call) preview(ctx context.Context) (Preview, error) {
 		c.result.Reasons = append(c.result.Reasons, Reason{Change: Taken, Path: x.Path, Owners: []fieldowners.Owner{x.Owner}})
 	}
 	p := Preview{Reasons: c.result.Reasons, Yielded: c.result.Yielded}
-	live, err := c.typedOf(c.Live)
+	live, _, err := c.typedOf(c.Live)
 	if err != nil {
 		return Preview{}, err
 	}

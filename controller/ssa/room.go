@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/merge"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
@@ -46,14 +47,28 @@ func (c *call) makeRoom(ctx context.Context, refusal error) (bool, error) {
 		return false, err
 	}
 	for _, obstacles := range s.choices(causes(refusal)) {
-		switch err := c.rehearse(ctx, fresh, s, obstacles); {
+		entries, err := c.without(obstacles, fresh)
+		if err != nil {
+			c.leave(ctx, err)
+			return false, nil
+		}
+		switch err := c.rehearse(ctx, fresh, s, entries); {
 		case err == nil:
-			return c.clear(ctx, fresh, s, obstacles)
+			return c.clear(ctx, fresh, s, obstacles, entries)
 		case apierrors.IsConflict(err):
 			return true, nil
 		}
 	}
 	return false, nil
+}
+
+// without is the managedFields of fresh with the obstacles in our own entry, for an apply without them to remove.
+func (c *call) without(obstacles []fieldpath.Path, fresh *unstructured.Unstructured) ([]metav1.ManagedFieldsEntry, error) {
+	return fieldowners.Handover{
+		From:  func(o fieldowners.Owner) bool { return o.Subresource == "" },
+		Paths: obstacles,
+		To:    c.opts.FieldManager,
+	}.Apply(fresh.GetManagedFields())
 }
 
 func causes(err error) []metav1.StatusCause {
@@ -68,11 +83,10 @@ func causes(err error) []metav1.StatusCause {
 type site struct {
 	live, merged             *typed.TypedValue
 	liveFields, mergedFields *fieldpath.Set
-	// theirs are the fields of others on the object itself, wanted those of our content, and dropped what the apply removes: those that
-	// are ours alone and not wanted any more.
-	theirs, wanted, dropped *fieldpath.Set
-	entries                 []fieldowners.Entry
-	verdicts                verdicts
+	// theirs are the fields of others on the object itself, wanted those of our content.
+	theirs, wanted *fieldpath.Set
+	entries        []fieldowners.Entry
+	verdicts       verdicts
 }
 
 func (c *call) survey(live client.Object) (s site, err error) {
@@ -80,21 +94,12 @@ func (c *call) survey(live client.Object) (s site, err error) {
 	if s.verdicts, err = c.Rules.read(); err != nil {
 		return s, err
 	}
-	entries := fieldowners.Parse(live.GetManagedFields())
-	s.dropped = fieldpath.NewSet()
-	if mine, found := fieldowners.Find(entries, c.owner()); found {
-		s.dropped = mine.Fields.Difference(s.wanted)
-	}
-	for _, e := range entries {
-		if e.Same(c.owner()) {
-			continue
-		}
-		s.dropped = s.dropped.Difference(e.Fields)
-		if e.Subresource == "" {
+	for _, e := range fieldowners.Parse(live.GetManagedFields()) {
+		if e.Subresource == "" && !e.Same(c.owner()) {
 			s.entries, s.theirs = append(s.entries, e), s.theirs.Union(e.Fields)
 		}
 	}
-	if s.live, err = c.typedOf(live); err != nil {
+	if s.live, _, err = c.typedOf(live); err != nil {
 		return s, err
 	}
 	if s.merged, err = s.live.Merge(c.typed); err != nil {
@@ -257,9 +262,9 @@ func stepOf(word string, v value.Value, fields *fieldpath.Set) (fieldpath.PathEl
 	return fieldpath.PathElement{}, false
 }
 
-// rehearse asks the API server whether it would accept the object with our content and without the obstacles.
-func (c *call) rehearse(ctx context.Context, fresh *unstructured.Unstructured, s site, obstacles []fieldpath.Path) error {
-	final, err := s.live.RemoveItems(s.dropped.Union(fieldpath.NewSet(obstacles...))).Merge(c.typed)
+// rehearse asks the API server whether it would accept what an apply of our content makes of the object with these managedFields.
+func (c *call) rehearse(ctx context.Context, fresh *unstructured.Unstructured, s site, entries []metav1.ManagedFieldsEntry) error {
+	final, err := c.applied(s.live, entries)
 	if err != nil {
 		return err
 	}
@@ -277,17 +282,34 @@ func (c *call) rehearse(ctx context.Context, fresh *unstructured.Unstructured, s
 	return c.opts.Client.Patch(ctx, fresh.DeepCopy(), client.RawPatch(types.JSONPatchType, raw), client.DryRunAll, client.FieldOwner(c.opts.FieldManager))
 }
 
-// clear takes the obstacles over. An object that changed meanwhile is tried again.
-func (c *call) clear(ctx context.Context, fresh *unstructured.Unstructured, s site, obstacles []fieldpath.Path) (bool, error) {
-	entries, err := fieldowners.Handover{
-		From:  func(o fieldowners.Owner) bool { return o.Subresource == "" },
-		Paths: obstacles,
-		To:    c.opts.FieldManager,
-	}.Apply(fresh.GetManagedFields())
-	if err != nil {
-		c.leave(ctx, err)
-		return false, nil
+// applied is what an apply of our content with force makes of live, by the API server's own algorithm.
+func (c *call) applied(live *typed.TypedValue, entries []metav1.ManagedFieldsEntry) (*typed.TypedValue, error) {
+	managers := fieldpath.ManagedFields{}
+	for i, e := range fieldowners.Parse(entries) {
+		manager := strconv.Itoa(i)
+		if e.Same(c.owner()) {
+			manager = c.opts.FieldManager
+		}
+		managers[manager] = fieldpath.NewVersionedSet(e.Fields, "", e.Operation == metav1.ManagedFieldsOperationApply)
 	}
+	updater := (&merge.UpdaterBuilder{Converter: oneVersion{}, ReturnInputOnNoop: true}).BuildUpdater()
+	final, _, err := updater.Apply(live, c.typed, "", managers, c.opts.FieldManager, true)
+	return final, err
+}
+
+// oneVersion reads the fields of all API versions as if they were of one: only the API server can convert objects.
+type oneVersion struct{}
+
+func (oneVersion) Convert(o *typed.TypedValue, _ fieldpath.APIVersion) (*typed.TypedValue, error) {
+	return o, nil
+}
+
+func (oneVersion) IsMissingVersionError(error) bool { return false }
+
+// clear takes the obstacles over. An object that changed meanwhile is tried again.
+func (c *call) clear(
+	ctx context.Context, fresh *unstructured.Unstructured, s site, obstacles []fieldpath.Path, entries []metav1.ManagedFieldsEntry,
+) (bool, error) {
 	done, err := c.replaceEntries(ctx, fresh, entries)
 	if err != nil || !done {
 		return !c.record.denied, err

@@ -173,14 +173,30 @@ func TestAnEmptyMapOfOthersThatTheObjectLacksIsContestedByWhatGoesIntoIt(t *test
 	g.Expect(named[0].path).To(Equal(found[0].path))
 }
 
+func TestAConflictIsFoundInTheContentThatItIsAbout(t *testing.T) {
+	content := contentOf(t, pods(object{
+		"containers":       []any{object{"name": "web", "ports": []any{object{"containerPort": int64(80)}}, "env": []any{}}},
+		"imagePullSecrets": []any{}, "tolerations": []any{}, "securityContext": object{},
+	}), "")
+	const spec = ".spec.template.spec"
+	for path, known := range map[string]bool{
+		spec: true, spec + ".imagePullSecrets": true, spec + ".tolerations": true, spec + ".securityContext": true,
+		spec + ".containers": true, spec + `.containers[name="web"]`: true, spec + `.containers[name="web"].env`: true,
+		spec + `.containers[name="web"].ports[containerPort=80,protocol="TCP"].containerPort`: true,
+		spec + ".volumes": false, spec + `.containers[name="web"].image`: false,
+	} {
+		named := (&call{content: content}).named([]fieldowners.Conflict{{Owner: ownerNamed("they"), Path: pathOf(t, path).String()}})
+		NewWithT(t).Expect(named).To(HaveLen(1))
+		NewWithT(t).Expect(named[0].path != nil).To(Equal(known), path)
+	}
+}
+
 func TestLiveIsExactByItsType(t *testing.T) {
-	c := &call{content: contentOf(t, deployment(object{}), "")}
 	for _, test := range []struct {
 		live  client.Object
 		exact bool
 	}{{deployment(nil), true}, {&appsv1.Deployment{}, true}, {&appsv1.StatefulSet{}, false}, {&metav1.PartialObjectMetadata{}, false}} {
-		c.Live = test.live
-		NewWithT(t).Expect(c.isLiveExact()).To(Equal(test.exact), "%T", test.live)
+		NewWithT(t).Expect(isLiveExact(test.live, deployment(nil).GroupVersionKind())).To(Equal(test.exact), "%T", test.live)
 	}
 }
 

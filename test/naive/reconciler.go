@@ -108,7 +108,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	if r.writer != nil {
 		result, err := r.write(ctx, &widget)
-		return ctrl.Result{RequeueAfter: result.RetryAfter}, err
+		if err != nil {
+			return ctrl.Result{}, err
+		}
+		return ctrl.Result{RequeueAfter: result.RetryAfter}, nil
 	}
 	widget.Status = r.status(&widget)
 	return ctrl.Result{}, r.client.Status().Update(ctx, &widget)

@@ -548,6 +548,28 @@ var _ = Describe("content that is not valid beside what others left", func() {
 		Entry("after a restart", func(*ssa.Applier) *ssa.Applier { return newBuiltin() }),
 	)
 
+	It("knows what others keep in a map that is given up, and takes that too", func(ctx SpecContext) {
+		a, name := newBuiltin(), newName()
+		volume := corev1ac.Volume().WithName("data")
+		desired := func(web *corev1ac.ContainerApplyConfiguration) *appsv1ac.DeploymentApplyConfiguration {
+			d := deployment(name, web)
+			d.Spec.Template.Spec.WithVolumes(volume)
+			return d
+		}
+		volume.WithEmptyDir(corev1ac.EmptyDirVolumeSource())
+		apply(ctx, a, desired(corev1ac.Container().WithName("web").WithImage("nginx")), nil)
+		live := update(ctx, "kubectl-edit", fetchDeployment(ctx, name), func(d *appsv1.Deployment) {
+			d.Spec.Template.Spec.Volumes[0].EmptyDir.SizeLimit = new(resource.MustParse("1Gi"))
+			d.Spec.Template.Spec.Containers[0].Ports = []corev1.ContainerPort{{Name: "http", ContainerPort: 9090}}
+		})
+		volume.EmptyDir = nil
+		volume.WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName("data"))
+		port := corev1ac.ContainerPort().WithName("http").WithContainerPort(8080).WithProtocol(corev1.ProtocolTCP)
+		result := apply(ctx, a, desired(corev1ac.Container().WithName("web").WithImage("nginx").WithPorts(port)), live)
+		Expect(result.Outcome).To(Equal(ssa.Applied))
+		Expect(words(result)).To(ContainElements(ContainSubstring(`.volumes[name="data"].emptyDir in the way`), ContainSubstring(`.ports[containerPort=9090,protocol="TCP"] in the way`)))
+	})
+
 	It("takes nothing when the content is refused for what it lacks itself", func(ctx SpecContext) {
 		a := newBuiltin()
 		name := newDeployment(ctx, a)
