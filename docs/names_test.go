@@ -151,7 +151,7 @@ func pluginFlags(t *testing.T) map[string][]string {
 // fragments are the pages whose Go is no part of a program: mistakes of operators, and what belongs into somebody's suite.
 var fragments = []string{"docs/runbook.md", "docs/testing-your-operator.md"}
 
-// Go in pages is code that compiles: what stands between "// begin PAGE" and "// end" in a test file of controller.
+// Go in pages is code that compiles: what stands between "// begin PAGE" and "// end" in a test file of test/integration/library, which runs it.
 func TestGoBlocks(t *testing.T) {
 	shown := regions(t)
 	for _, p := range pages(t) {
@@ -180,7 +180,7 @@ type region struct {
 
 func regions(t *testing.T) []region {
 	t.Helper()
-	files, err := filepath.Glob("../controller/*_test.go")
+	files, err := filepath.Glob("../test/integration/library/*_test.go")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,9 +1,10 @@
-package controller_test
+package library_test
 
-// The code between marks is shown in the document that the mark names; a test in docs compares them.
+// The code between marks is shown in the documents that the mark names; a test in docs compares them.
 
 import (
 	"context"
+	"errors"
 
 	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
 	"github.com/hduolab/quell/applyconfig"
@@ -11,6 +12,9 @@ import (
 	"github.com/hduolab/quell/controller/eventfilter"
 	"github.com/hduolab/quell/controller/ssa"
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -69,10 +73,21 @@ func Setup(mgr ctrl.Manager) error {
 
 // end
 
-// An operator that writes its status only when something changed.
-func Example() {
-	var mgr ctrl.Manager // from ctrl.NewManager
-	if mgr != nil {
-		_ = Setup(mgr)
+// begin docs/library.md
+// Run is the whole program: main calls it with ctrl.SetupSignalHandler() and ctrl.GetConfigOrDie().
+func Run(ctx context.Context, config *rest.Config, o ctrl.Options) error {
+	o.Scheme = runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(o.Scheme), quellv1alpha1.AddToScheme(o.Scheme)); err != nil {
+		return err
 	}
+	mgr, err := ctrl.NewManager(config, o)
+	if err != nil {
+		return err
+	}
+	if err := Setup(mgr); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
 }
+
+// end

@@ -1,4 +1,4 @@
-package controller_test
+package library_test
 
 // The code between marks is shown in the documents that the mark names; a test in docs compares them.
 
@@ -7,7 +7,6 @@ import (
 
 	quellv1alpha1 "github.com/hduolab/quell/api/quell/v1alpha1"
 	"github.com/hduolab/quell/applyconfig"
-	quellv1alpha1ac "github.com/hduolab/quell/applyconfig/quell/v1alpha1"
 	"github.com/hduolab/quell/controller/eventfilter"
 	"github.com/hduolab/quell/controller/ssa"
 	appsv1 "k8s.io/api/apps/v1"
@@ -121,12 +120,4 @@ func watches(mgr ctrl.Manager, own eventfilter.OwnWrites, r reconcile.Reconciler
 		Owns(&corev1.Service{}, builder.WithPredicates(eventfilter.Projected(serviceFacts))).
 		Complete(r)
 	// end
-}
-
-// The pieces of docs/library.md, together.
-func Example_library() {
-	var r Reconciler
-	status := quellv1alpha1ac.AppStatus()
-	_ = func(app *quellv1alpha1.App, child *appsv1.Deployment) { status.WithConditions(ready(app, child)) }
-	_, _, _, _, _, _ = r.updated, newStatusWriter, answer, newApplier, applyService, watches
 }
