@@ -21,7 +21,7 @@ type contest struct {
 // contested are the fields for which the API server would answer an apply of the content, without force, with a conflict: others
 // own them, and merging the content would change them (sigs.k8s.io/structured-merge-diff/v6, merge/update.go). An empty map is
 // merged into one that others filled without a change. Unless live is exact, in which no field is left out that the API server has, a
-// zero is taken for the same as none, and whether the content begins a map is left to the API server's answer.
+// zero is taken for the same as none, and whether the content begins a map is left to the API server's answer. Metadata is always exact.
 func contested(c *content, live *typed.TypedValue, exact bool, entries []fieldowners.Entry, owner fieldowners.Owner) []contest {
 	theirs := slices.DeleteFunc(slices.Clone(entries), func(e fieldowners.Entry) bool { return e.Same(owner) })
 	owned := fieldpath.NewSet()
@@ -31,12 +31,15 @@ func contested(c *content, live *typed.TypedValue, exact bool, entries []fieldow
 	var found []contest
 	leaves := c.fields.Leaves()
 	changedBy(c, live).Intersection(owned).Iterate(func(p fieldpath.Path) {
-		if exact || leaves.Has(p) && !isSame(at(c.typed.AsValue(), p), at(live.AsValue(), p)) {
+		if exact || isMetadata(p) || leaves.Has(p) && !isSame(at(c.typed.AsValue(), p), at(live.AsValue(), p)) {
 			found = append(found, contest{p.Copy(), fieldowners.FormatPath(p), fieldowners.OwnersOf(theirs, p)})
 		}
 	})
 	return found
 }
+
+// isMetadata reports whether a field is one of metav1.ObjectMeta, which the API server keeps of every kind as that type writes it.
+func isMetadata(p fieldpath.Path) bool { return p[0].FieldName != nil && *p[0].FieldName == "metadata" }
 
 // changedBy are the paths of live that a merge of the content changes, with the maps that it begins; all that the content has where the
 // two cannot be merged.

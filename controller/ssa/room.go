@@ -185,7 +185,7 @@ func (s site) below(path fieldpath.Path, live, wanted, theirs *fieldpath.Set) []
 // takeable is the path itself if it is others' and the rules allow to take it. theirs are their fields below its parent. Metadata is not:
 // rehearse does not try it.
 func (s site) takeable(path fieldpath.Path, theirs *fieldpath.Set) []fieldpath.Path {
-	if *path[0].FieldName == "metadata" || !touches(theirs, path[len(path)-1]) || !s.verdicts.forces(path) {
+	if isMetadata(path) || !touches(theirs, path[len(path)-1]) || !s.verdicts.forces(path) {
 		return nil
 	}
 	return []fieldpath.Path{path}

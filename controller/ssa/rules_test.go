@@ -157,20 +157,24 @@ func TestAZeroThatOthersOwnAndTheObjectLacksIsContestedWhenItLacksIt(t *testing.
 }
 
 func TestAnEmptyMapOfOthersThatTheObjectLacksIsContestedByWhatGoesIntoIt(t *testing.T) {
-	g := NewWithT(t)
-	labelled := deployment(object{"replicas": int64(1)})
-	labelled.SetLabels(map[string]string{"a": "b"})
-	live, err := builtin.ObjectToTyped(deployment(object{"replicas": int64(1)}))
-	g.Expect(err).NotTo(HaveOccurred())
-	theirs := fieldowners.Entry{Owner: ownerNamed("they"), Fields: fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "labels"))}
-	content := contentOf(t, labelled, "")
-	found := contested(content, live, true, []fieldowners.Entry{theirs}, ownerNamed("me"))
-	g.Expect(found).To(HaveLen(1))
-	g.Expect(found[0].text).To(Equal(".metadata.labels"))
-	g.Expect(contested(content, live, false, []fieldowners.Entry{theirs}, ownerNamed("me"))).To(BeEmpty(), "what is left out may be there")
-	named := (&call{content: content}).named([]fieldowners.Conflict{{Owner: theirs.Owner, Path: ".metadata.labels"}})
-	g.Expect(named).To(HaveLen(1))
-	g.Expect(named[0].path).To(Equal(found[0].path))
+	live, err := builtin.ObjectToTyped(deployment(object{"template": object{}}))
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	for path, contests := range map[string]int{".metadata.annotations": 1, ".metadata.labels": 1, ".spec.template.metadata.labels": 0} {
+		g := NewWithT(t)
+		theirs := fieldowners.Entry{Owner: ownerNamed("they"), Fields: fieldpath.NewSet(pathOf(t, path))}
+		desired := deployment(object{"template": object{"metadata": object{"labels": object{"a": "b"}}}})
+		desired.SetLabels(map[string]string{"a": "b"})
+		desired.Object["metadata"].(object)["annotations"] = object{}
+		content := contentOf(t, desired, "")
+		found := contested(content, live, true, []fieldowners.Entry{theirs}, ownerNamed("me"))
+		g.Expect(found).To(HaveLen(1))
+		g.Expect(found[0].text).To(Equal(path))
+		perhaps := contested(content, live, false, []fieldowners.Entry{theirs}, ownerNamed("me"))
+		g.Expect(perhaps).To(HaveLen(contests), "what is left out may be there: %s", path)
+		named := (&call{content: content}).named([]fieldowners.Conflict{{Owner: theirs.Owner, Path: path}})
+		g.Expect(named).To(HaveLen(1))
+		g.Expect(named[0].path).To(Equal(found[0].path))
+	}
 }
 
 func TestAConflictIsFoundInTheContentThatItIsAbout(t *testing.T) {
