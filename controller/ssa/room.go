@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/merge"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
@@ -49,8 +50,9 @@ func (c *call) makeRoom(ctx context.Context, refusal error) (bool, error) {
 	for _, obstacles := range s.choices(causes(refusal)) {
 		entries, err := c.without(obstacles, fresh)
 		if err != nil {
-			c.leave(ctx, err)
-			return false, nil
+			logf.FromContext(ctx).Error(err, "what others left in the way cannot be taken over",
+				"kind", c.record.kind, "name", c.object.GetName(), "fieldManager", c.opts.FieldManager)
+			continue
 		}
 		switch err := c.rehearse(ctx, fresh, s, entries); {
 		case err == nil:
