@@ -92,6 +92,40 @@ func TestARefusalThatIsRepeatedTellsWhenItIsAskedAgain(t *testing.T) {
 	g.Expect(sent).To(Equal(before + 1))
 }
 
+func TestARefusalIsToldAlsoWhereDryRunsMeetConflicts(t *testing.T) {
+	g := NewWithT(t)
+	live := pods(object{"containers": []any{object{"name": "web", "image": "x"}}, "hostNetwork": true})
+	live.SetUID("1")
+	live.SetResourceVersion("7")
+	live.SetManagedFields([]metav1.ManagedFieldsEntry{{
+		Manager: "they", Operation: "Update", APIVersion: "apps/v1", FieldsType: "FieldsV1",
+		FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:template":{"f:spec":{"f:hostNetwork":{}}}}}`),
+	}})
+	invalid := apierrors.NewInvalid(schema.GroupKind{Group: "apps", Kind: "Deployment"}, "web", nil)
+	invalid.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec.template.spec", Message: "no"}}
+	applies := 0
+	k := interceptor.NewClient(fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).Build(), interceptor.Funcs{
+		Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+			into.(*unstructured.Unstructured).Object = live.DeepCopy().Object
+			return nil
+		},
+		Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+			applies++
+			return invalid
+		},
+		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			return apierrors.NewConflict(schema.GroupResource{}, "web", errors.New("a webhook says so"))
+		},
+	})
+	a, err := NewApplier(Options{Client: k, Reader: k, Types: builtin, FieldManager: "me"})
+	g.Expect(err).NotTo(HaveOccurred())
+	for range 2 * DefaultContentionPace.Free {
+		_, err = a.Apply(context.Background(), wanting(pods(object{"priority": int64(1)}), live))
+		g.Expect(IsTerminal(err)).To(BeTrue(), "%v", err)
+	}
+	g.Expect(applies).To(BeNumerically("<=", (DefaultContentionPace.Free+1)*maxRequests), "a refusal is paced")
+}
+
 func TestOfOneKindThatTheCacheStripsNothingIsConcludedForAnother(t *testing.T) {
 	g := NewWithT(t)
 	a := answered(g, testclock.NewFakeClock(time.Now()), func() error { return errSent })

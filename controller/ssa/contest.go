@@ -162,7 +162,7 @@ func (c *call) yield(contests []contest) error {
 }
 
 // cut returns v without what a path leads to, and without maps that are empty then: an empty map would be a field of its own.
-// A list item keeps its keys, which others cannot have with other values. v is not changed.
+// An item goes with its key, which nobody can have with another value: it would be another item. v is not changed.
 func cut(v any, path fieldpath.Path) any {
 	switch parent := v.(type) {
 	case map[string]any:
@@ -183,7 +183,7 @@ func cut(v any, path fieldpath.Path) any {
 		switch {
 		case i < 0:
 			return v
-		case len(path) == 1: // one that live has twice, which can only be owned as a whole
+		case len(path) == 1, len(path) == 2 && isKey(path[1], path[0]): // one that live has twice can only be owned as a whole
 			return slices.Delete(slices.Clone(parent), i, i+1)
 		}
 		items := slices.Clone(parent)
@@ -191,6 +191,11 @@ func cut(v any, path fieldpath.Path) any {
 		return items
 	}
 	return v
+}
+
+// isKey reports whether a field belongs to the key of the item that it is in.
+func isKey(field, item fieldpath.PathElement) bool {
+	return item.Key != nil && field.FieldName != nil && slices.ContainsFunc(*item.Key, func(k value.Field) bool { return k.Name == *field.FieldName })
 }
 
 // added counts the reasons of after for paths that before does not have.
@@ -217,10 +222,17 @@ func (c *content) begins() *fieldpath.Set {
 	return comparison.Added
 }
 
-// named finds the content's fields for which the API server told conflicts.
+// named finds the content's fields for which the API server told conflicts. It does not quote names, so that two paths can have one
+// text; whose rule counts is not known then.
 func (c *call) named(list []fieldowners.Conflict) []contest {
 	paths := map[string]fieldpath.Path{}
-	c.begins().Iterate(func(p fieldpath.Path) { paths[p.String()] = p.Copy() })
+	c.begins().Iterate(func(p fieldpath.Path) {
+		if _, twice := paths[p.String()]; twice {
+			paths[p.String()] = nil
+		} else {
+			paths[p.String()] = p.Copy()
+		}
+	})
 	index := map[string]int{}
 	var found []contest
 	for _, conflict := range list {

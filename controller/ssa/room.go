@@ -43,6 +43,12 @@ func (c *call) makeRoom(ctx context.Context, refusal error) (bool, error) {
 	if err != nil || fresh.GetUID() != c.Live.GetUID() {
 		return false, nil // the refusal is what to tell
 	}
+	if v := c.version(); v != "" && v != fresh.GetResourceVersion() {
+		return true, nil // the rules were asked about an older one
+	}
+	if _, err := fieldowners.Typed(fresh, fresh.GroupVersionKind(), c.opts.Types); err != nil {
+		return false, nil //nolint:nilerr // what Types do not know may be what is in the way, and no rehearsal would have it
+	}
 	s, err := c.survey(fresh)
 	if err != nil {
 		return false, err
@@ -59,6 +65,8 @@ func (c *call) makeRoom(ctx context.Context, refusal error) (bool, error) {
 			return c.clear(ctx, fresh, s, obstacles, entries)
 		case apierrors.IsConflict(err):
 			return true, nil
+		case apierrors.IsForbidden(err):
+			return false, nil
 		}
 	}
 	return false, nil
@@ -114,8 +122,8 @@ func (c *call) survey(live client.Object) (s site, err error) {
 	return s, err
 }
 
-// choices are sets of obstacles to try, the least intrusive first: those at the fields that the API server named, one by one
-// and all of them, then together with those beside these fields.
+// choices are sets of obstacles to try, the least intrusive first: those at the fields that the API server named and those beside
+// these, one by one, then all of the first sort, with each of the second, and all.
 func (s site) choices(causes []metav1.StatusCause) [][]fieldpath.Path {
 	var near, far []fieldpath.Path
 	for _, cause := range causes {
@@ -132,18 +140,27 @@ func (s site) choices(causes []metav1.StatusCause) [][]fieldpath.Path {
 		}
 	}
 	near = distinct(near, nil)
-	choices := append(oneByOne(nil, near), oneByOne(near, distinct(far, near))...)
-	return choices[:min(len(choices), maxRehearsals)]
+	far = distinct(far, near)
+	all := append(slices.Clip(near), far...)
+	choices := each(nil, all)
+	if len(near) > 1 && len(far) > 0 {
+		choices = append(choices, near)
+	}
+	if len(near) > 0 && len(far) > 1 {
+		choices = append(choices, each(near, far)...)
+	}
+	choices = choices[:min(len(choices), maxRehearsals-1)]
+	if len(all) > 1 {
+		choices = append(choices, all)
+	}
+	return choices
 }
 
-// oneByOne adds to some paths each of the others, and then all of them.
-func oneByOne(some, others []fieldpath.Path) [][]fieldpath.Path {
+// each adds to some paths each of the others.
+func each(some, others []fieldpath.Path) [][]fieldpath.Path {
 	var sets [][]fieldpath.Path
 	for _, o := range others {
 		sets = append(sets, append(slices.Clip(some), o))
-	}
-	if len(others) > 1 {
-		sets = append(sets, append(slices.Clip(some), others...))
 	}
 	return sets
 }
@@ -264,6 +281,9 @@ func stepOf(word string, v value.Value, fields *fieldpath.Set) (fieldpath.PathEl
 	return fieldpath.PathElement{}, false
 }
 
+// notRehearsed is what validation of the object's own content does not depend on.
+var notRehearsed = []string{"apiVersion", "kind", "metadata", "status"}
+
 // rehearse asks the API server whether it would accept what an apply of our content makes of the object with these managedFields.
 func (c *call) rehearse(ctx context.Context, fresh *unstructured.Unstructured, s site, entries []metav1.ManagedFieldsEntry) error {
 	final, err := c.applied(s.live, entries)
@@ -273,8 +293,13 @@ func (c *call) rehearse(ctx context.Context, fresh *unstructured.Unstructured, s
 	object, _ := final.AsValue().Unstructured().(map[string]any)
 	patch := []map[string]any{{"op": "replace", "path": "/metadata/resourceVersion", "value": fresh.GetResourceVersion()}}
 	for _, field := range slices.Sorted(maps.Keys(object)) {
-		if !slices.Contains([]string{"apiVersion", "kind", "metadata", "status"}, field) {
+		if !slices.Contains(notRehearsed, field) {
 			patch = append(patch, map[string]any{"op": "add", "path": "/" + field, "value": object[field]})
+		}
+	}
+	for _, field := range slices.Sorted(maps.Keys(fresh.Object)) {
+		if _, stays := object[field]; !stays && !slices.Contains(notRehearsed, field) {
+			patch = append(patch, map[string]any{"op": "remove", "path": "/" + field})
 		}
 	}
 	raw, err := json.Marshal(patch)
@@ -286,16 +311,17 @@ func (c *call) rehearse(ctx context.Context, fresh *unstructured.Unstructured, s
 
 // applied is what an apply of our content with force makes of live, by the API server's own algorithm.
 func (c *call) applied(live *typed.TypedValue, entries []metav1.ManagedFieldsEntry) (*typed.TypedValue, error) {
+	const ours = "ours" // whoever we are: the others have numbers
 	managers := fieldpath.ManagedFields{}
 	for i, e := range fieldowners.Parse(entries) {
 		manager := strconv.Itoa(i)
 		if e.Same(c.owner()) {
-			manager = c.opts.FieldManager
+			manager = ours
 		}
 		managers[manager] = fieldpath.NewVersionedSet(e.Fields, "", e.Operation == metav1.ManagedFieldsOperationApply)
 	}
 	updater := (&merge.UpdaterBuilder{Converter: oneVersion{}, ReturnInputOnNoop: true}).BuildUpdater()
-	final, _, err := updater.Apply(live, c.typed, "", managers, c.opts.FieldManager, true)
+	final, _, err := updater.Apply(live, c.typed, "", managers, ours, true)
 	return final, err
 }
 

@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
@@ -192,6 +193,43 @@ func TestAConflictIsFoundInTheContentThatItIsAbout(t *testing.T) {
 		named := (&call{content: content}).named([]fieldowners.Conflict{{Owner: ownerNamed("they"), Path: pathOf(t, path).String()}})
 		NewWithT(t).Expect(named).To(HaveLen(1))
 		NewWithT(t).Expect(named[0].path != nil).To(Equal(known), path)
+	}
+}
+
+func TestOfTwoPathsWithOneTextNeitherIsYielded(t *testing.T) {
+	g := NewWithT(t)
+	widget := &unstructured.Unstructured{Object: object{
+		"apiVersion": "test.quell.dev/v1", "kind": "Widget", "metadata": object{"name": "w"},
+		"spec": object{"hosts": object{"a.b": "ours", "a": object{"b": "ours"}}},
+	}}
+	content, err := newContent(widget, managedfields.NewDeducedTypeConverter(), "")
+	g.Expect(err).NotTo(HaveOccurred())
+	c := &call{Applier: &Applier{}, content: content, Intent: Intent{Rules: Rules{Default: Yield}}}
+	_, done, err := c.rule(c.named([]fieldowners.Conflict{{Owner: ownerNamed("they"), Path: ".spec.hosts.a.b"}}))
+	g.Expect(done, err).To(BeTrue(), "reported")
+	g.Expect(c.content).To(BeIdenticalTo(content))
+}
+
+func TestAnItemWhoseKeyIsYieldedGoesWhole(t *testing.T) {
+	key := pathOf(t, `.spec.template.spec.containers[name="web"].name`)
+	spec := cut(pods(object{"containers": []any{object{"name": "web", "image": "a"}, object{"name": "side", "image": "b"}}}).Object, key)
+	NewWithT(t).Expect(spec).To(Equal(pods(object{"containers": []any{object{"name": "side", "image": "b"}}}).Object))
+}
+
+func TestARehearsalKnowsUsByNoName(t *testing.T) {
+	live := pods(object{"hostNetwork": true, "nodeName": "theirs"})
+	live.SetManagedFields([]metav1.ManagedFieldsEntry{{
+		Manager: "they", Operation: "Update", APIVersion: "apps/v1", FieldsType: "FieldsV1",
+		FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:template":{"f:spec":{"f:hostNetwork":{},"f:nodeName":{}}}}}`),
+	}})
+	for _, name := range []string{"me", "0", "ours"} {
+		g := NewWithT(t)
+		c := &call{Applier: &Applier{opts: Options{FieldManager: name, Types: builtin}}, content: contentOf(t, pods(object{"priority": int64(1)}), "")}
+		s, err := c.survey(live)
+		g.Expect(err).NotTo(HaveOccurred())
+		final, err := c.applied(s.live, live.GetManagedFields())
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(at(final.AsValue(), pathOf(t, ".spec.template.spec.nodeName"))).NotTo(BeNil(), name)
 	}
 }
 

@@ -27,23 +27,32 @@ func (c *call) send(ctx context.Context) error {
 		return err
 	}
 	c.force = c.Rules.forceAll()
+	var last error
 	for range maxRequests {
 		if c.Tentative || c.outdated() {
 			return c.stale()
 		}
+		live := c.Live
 		answer, err := c.attempt(ctx)
-		if err == nil {
-			return c.judge(ctx, answer)
+		if err == nil && c.isEmptied(answer) {
+			answer, err = c.again(ctx, answer)
 		}
+		if err == nil {
+			return c.judge(ctx, live, answer)
+		}
+		last = err
 		if again, err := c.mend(ctx, err); err != nil || !again {
 			return err
 		}
+	}
+	if IsTerminal(last) {
+		return c.refused(ctx, last)
 	}
 	return fmt.Errorf("apply %s %q as %q: it changed during each of %d attempts", c.record.kind, c.object.GetName(), c.opts.FieldManager, maxRequests)
 }
 
 // attempt sends one apply and returns the API server's answer.
-func (c *call) attempt(ctx context.Context) (client.Object, error) {
+func (c *call) attempt(ctx context.Context) (*unstructured.Unstructured, error) {
 	body := c.body()
 	doubt, last := c.record.doubt, c.record.last
 	c.record.granted, c.record.doubt, c.record.last = false, true, c.digest
@@ -56,10 +65,7 @@ func (c *call) attempt(ctx context.Context) (client.Object, error) {
 	if isRefusal(err) {
 		c.record.doubt, c.record.last = doubt, last
 	}
-	if err != nil {
-		return nil, err
-	}
-	return c.inScheme(body)
+	return body, err
 }
 
 // isRefusal reports whether the API server answered a request and wrote nothing. Of other errors that is unknown, also of those
@@ -291,8 +297,11 @@ func (c *call) inScheme(u *unstructured.Unstructured) (client.Object, error) {
 }
 
 // judge fills in the result from the answer and remembers it.
-func (c *call) judge(ctx context.Context, answer client.Object) error {
-	live := c.Live
+func (c *call) judge(ctx context.Context, live client.Object, raw *unstructured.Unstructured) error {
+	answer, err := c.inScheme(raw)
+	if err != nil {
+		return err
+	}
 	if live == nil || live.GetUID() != answer.GetUID() {
 		fresh := c.memory.of(answer.GetUID())
 		fresh.kind = c.record.kind

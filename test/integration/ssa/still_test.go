@@ -1,6 +1,7 @@
 package ssa_test
 
 import (
+	"encoding/json"
 	"math/rand/v2"
 	"time"
 
@@ -12,9 +13,25 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
+
+// expectNothingToApply expects that content is in place for a new process, and for an apply that is sent all the same.
+func expectNothingToApply(ctx SpecContext, restarted func() *ssa.Applier, desired runtime.ApplyConfiguration, live client.Object) {
+	GinkgoHelper()
+	Expect(apply(ctx, restarted(), desired, live).Outcome).To(Equal(ssa.Unchanged))
+	raw, err := json.Marshal(desired)
+	Expect(err).NotTo(HaveOccurred())
+	body := &unstructured.Unstructured{}
+	Expect(body.UnmarshalJSON(raw)).To(Succeed())
+	Expect(admin.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), client.FieldOwner(me), client.ForceOwnership)).To(Succeed())
+	Expect(body.GetResourceVersion()).To(Equal(live.GetResourceVersion()))
+}
 
 var _ = Describe("a status that stands still", func() {
 	It("costs one request, then none: repeated, after a restart, a day later", func(ctx SpecContext) {
@@ -55,6 +72,26 @@ var _ = Describe("a status that stands still", func() {
 			Expect(after.GetResourceVersion()).NotTo(Equal(before.GetResourceVersion()))
 			Expect(field(after, "status", "pool")).To(pool)
 		}
+	})
+
+	// For the same reason an apply that empties a map takes it away, and the next one brings it back.
+	It("has a map that is emptied in place after one call", func(ctx SpecContext) {
+		a, name := newApplier(newClock()), newName()
+		apply(ctx, a, box(name, content{"c": "x", "soft": content{"size": 1}, "volumes": []any{content{"name": "data"}}}), nil)
+		emptied := box(name, content{"c": "x", "soft": content{}, "volumes": []any{}})
+		Expect(apply(ctx, a, emptied, fetchBox(ctx, name)).Outcome).To(Equal(ssa.Applied))
+		expectNothingToApply(ctx, func() *ssa.Applier { return newApplier(newClock()) }, emptied, fetchBox(ctx, name))
+	})
+
+	It("has a map of a Deployment that is emptied in place after one call", func(ctx SpecContext) {
+		a, name := newBuiltin(), newName()
+		desired := func(c *corev1ac.SecurityContextApplyConfiguration) *appsv1ac.DeploymentApplyConfiguration {
+			return deployment(name, corev1ac.Container().WithName("web").WithImage("nginx").WithSecurityContext(c))
+		}
+		apply(ctx, a, desired(corev1ac.SecurityContext().WithReadOnlyRootFilesystem(true)), nil)
+		emptied := desired(corev1ac.SecurityContext())
+		Expect(apply(ctx, a, emptied, fetchDeployment(ctx, name)).Outcome).To(Equal(ssa.Applied))
+		expectNothingToApply(ctx, newBuiltin, emptied, fetchDeployment(ctx, name))
 	})
 
 	DescribeTable("a value that could look different when it comes back costs no second request",
@@ -215,6 +252,18 @@ func shuffled() content {
 	}
 	s["conditions"], s["tags"], s["ports"] = conditions, tags, ports
 	return s
+}
+
+// expectInPlace expects that content is in place for a new process, and for an apply that is sent all the same.
+func expectInPlace(ctx SpecContext, restarted func() *ssa.Applier, desired runtime.ApplyConfiguration, live client.Object) {
+	GinkgoHelper()
+	Expect(apply(ctx, restarted(), desired, live).Outcome).To(Equal(ssa.Unchanged))
+	raw, err := json.Marshal(desired)
+	Expect(err).NotTo(HaveOccurred())
+	body := &unstructured.Unstructured{}
+	Expect(body.UnmarshalJSON(raw)).To(Succeed())
+	Expect(admin.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), client.FieldOwner(me), client.ForceOwnership)).To(Succeed())
+	Expect(body.GetResourceVersion()).To(Equal(live.GetResourceVersion()))
 }
 
 var _ = Describe("a status of a typed kind", func() {

@@ -63,13 +63,13 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(cluster.Stop()).To(Succeed()) })
 	admin = newClient(cluster.Config())
-	for _, file := range []string{"testdata/things.yaml", "testdata/plains.yaml", "testdata/twins.yaml"} {
+	for _, file := range []string{"testdata/things.yaml", "testdata/plains.yaml", "testdata/twins.yaml", "testdata/boxes.yaml"} {
 		raw, err := testdata.ReadFile(file)
 		Expect(err).NotTo(HaveOccurred())
 		install(ctx, raw)
 	}
 	install(ctx, read(appCRD))
-	converter = published(ctx, "apis/test.quell.dev/v1", "apis/test.quell.dev/v1beta1")
+	converter = typesOf(published(ctx))
 	cfg := cluster.Config()
 	cfg.UserAgent = "subject"
 	cfg.Wrap(wire.over)
@@ -92,8 +92,8 @@ func install(ctx context.Context, raw []byte) {
 	Expect(localcluster.WaitEstablished(ctx, cluster.Config(), crd.Name)).To(Succeed())
 }
 
-// published makes a type converter from the API server's OpenAPI documents, as soon as they have all kinds of testdata.
-func published(ctx context.Context, documents ...string) managedfields.TypeConverter {
+// published are the schemas of testdata in the API server's OpenAPI documents, as soon as these have all kinds.
+func published(ctx context.Context) map[string]*spec.Schema {
 	GinkgoHelper()
 	d, err := discovery.NewDiscoveryClientForConfig(cluster.Config())
 	Expect(err).NotTo(HaveOccurred())
@@ -101,7 +101,7 @@ func published(ctx context.Context, documents ...string) managedfields.TypeConve
 	Eventually(func(g Gomega) {
 		paths, err := d.OpenAPIV3().Paths()
 		g.Expect(err).NotTo(HaveOccurred())
-		for _, name := range documents {
+		for _, name := range []string{"apis/test.quell.dev/v1", "apis/test.quell.dev/v1beta1"} {
 			g.Expect(paths).To(HaveKey(name))
 			raw, err := paths[name].Schema(runtime.ContentTypeJSON)
 			g.Expect(err).NotTo(HaveOccurred())
@@ -109,10 +109,15 @@ func published(ctx context.Context, documents ...string) managedfields.TypeConve
 			g.Expect(json.Unmarshal(raw, &document)).To(Succeed())
 			maps.Copy(schemas, document.Components.Schemas)
 		}
-		for _, kind := range []string{"v1.Thing", "v1.Plain", "v1.Twin", "v1beta1.Twin"} {
+		for _, kind := range []string{"v1.Thing", "v1.Plain", "v1.Twin", "v1beta1.Twin", "v1.Box"} {
 			g.Expect(schemas).To(HaveKey("dev.quell.test." + kind))
 		}
 	}).WithContext(ctx).Should(Succeed())
+	return schemas
+}
+
+func typesOf(schemas map[string]*spec.Schema) managedfields.TypeConverter {
+	GinkgoHelper()
 	made, err := managedfields.NewTypeConverter(schemas, false)
 	Expect(err).NotTo(HaveOccurred())
 	return made
