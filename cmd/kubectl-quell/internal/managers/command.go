@@ -42,7 +42,8 @@ func New(f *frame.Frame) *cobra.Command {
 		Short: "List the field managers of objects, and what is wrong with their entries",
 		Long: `List the entries of managedFields. For named objects: one row for each entry, and notes on entries that do harm,
 with the command that mends them. For types: a summary for each field manager over all chosen objects, which are read a
-page at a time.
+page at a time. AGE is <unknown> for an entry without a time: the API server dates no scaling, and an apply only once it
+changes a value.
 
 --pairs lists which two managers own the same field: in one object they share it; in different ones, each beside the
 other, they could fight over it as soon as both want it.

@@ -54,11 +54,7 @@ func (i Item) print(out io.Writer, palette show.Palette, times show.Times, now t
 	heading := []string{"MANAGER", "OPERATION", "SUBRESOURCE", "VERSION", "FIELDS", "AGE"}
 	var rows [][]string
 	for _, e := range i.Entries {
-		when := times.Format(e.Time, now)
-		if when == "" {
-			when = "<unknown>"
-		}
-		rows = append(rows, []string{e.Manager, e.Operation, e.Subresource, e.APIVersion, strconv.Itoa(e.Fields), when})
+		rows = append(rows, []string{e.Manager, e.Operation, e.Subresource, e.APIVersion, strconv.Itoa(e.Fields), times.Known(e.Time, now)})
 	}
 	if err := show.Table(out, heading, rows); err != nil {
 		return err

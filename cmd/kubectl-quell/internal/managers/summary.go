@@ -101,7 +101,7 @@ func (s Summary) print(out io.Writer, palette show.Palette, times show.Times, no
 	for _, m := range s.Managers {
 		kinds := slices.Sorted(maps.Keys(m.Kinds))
 		rows = append(rows, []string{
-			m.Manager, m.Operation, m.Subresource, strconv.Itoa(m.Objects), strconv.Itoa(m.Fields), times.Format(m.Time, now), strings.Join(kinds, ","),
+			m.Manager, m.Operation, m.Subresource, strconv.Itoa(m.Objects), strconv.Itoa(m.Fields), times.Known(m.Time, now), strings.Join(kinds, ","),
 		})
 	}
 	if err := show.Table(out, []string{"MANAGER", "OPERATION", "SUBRESOURCE", "OBJECTS", "FIELDS", "LAST WRITE", "KINDS"}, rows); err != nil {

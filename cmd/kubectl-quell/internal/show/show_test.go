@@ -55,6 +55,7 @@ func TestTimes(t *testing.T) {
 	when := metav1.NewTime(now.Add(-90 * time.Minute))
 	for want, got := range map[string]string{
 		"90m": Relative.Format(&when, now), "2026-01-02T01:34:05Z": Absolute.Format(&when, now), "": NoTimes.Format(&when, now) + Absolute.Format(nil, now),
+		"<unknown>": Relative.Known(nil, now),
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)

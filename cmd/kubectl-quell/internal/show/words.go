@@ -21,6 +21,17 @@ const (
 	NoTimes  Times = "none"
 )
 
+// UnknownTime stands for a time that is not recorded, as in kubectl's tables.
+const UnknownTime = "<unknown>"
+
+// Known is Format with UnknownTime for an entry without a time, for columns that have nothing else.
+func (t Times) Known(when *metav1.Time, now time.Time) string {
+	if text := t.Format(when, now); text != "" {
+		return text
+	}
+	return UnknownTime
+}
+
 // Format writes a time; "" for an entry without one, and always with NoTimes.
 func (t Times) Format(when *metav1.Time, now time.Time) string {
 	switch {
