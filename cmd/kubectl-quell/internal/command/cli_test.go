@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/frame"
+	"github.com/hduolab/quell/cmd/kubectl-quell/internal/show"
+	"github.com/hduolab/quell/cmd/kubectl-quell/internal/transitions"
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
@@ -28,7 +31,7 @@ func TestUsageErrors(t *testing.T) {
 		"noop -f x -o wide", "transfer x", "transfer x --from a", "transfer --from a --to b", "transfer x --from a --to b --operation X",
 		"transfer x --from a --to b --path [", "transfer x --from a --to b --dry-run=client", "release x", "release x --manager a --path ..",
 		"restore", "restore a b", "restore a --dry-run=x", "diff-owners", "diff-owners x", "diff-owners -f x --watch", "diff-owners x --watch",
-		"version x", "managers x --fix --pairs", "managers x --fix -o json", "managers -f x --fix", "managers x --dry-run=x",
+		"version x", "version -o wide", "diff-owners -f x -o wide", "managers x --fix --pairs", "managers x --fix -o json", "managers -f x --fix", "managers x --dry-run=x",
 		"transfer x --from a --to \x01", "noop -f x --field-manager \x01",
 		"storm x --all", "storm x/y", "storm --all --custom", "storm --for=-1s", "storm --rate 0", "storm -o x", "audit", "audit x --rate 0",
 		"audit x ./x", "help nonsense", "completion nonsense", "blame -", "blame -f x -o json --template y", "managers x --yes", "managers x --dry-run=server",
@@ -247,6 +250,49 @@ func TestDiffOwnersOfARecord(t *testing.T) {
 		t.Errorf("exit code %d: %s", r.code, r.err)
 	}
 	golden(t, "testdata/golden/diff-owners.txt", r.out)
+}
+
+const record = "testdata/manifests/record.yaml"
+
+func TestDiffOwnersReport(t *testing.T) {
+	r := run(t, "", "diff-owners", "-f", record, "-o", "json")
+	var report transitions.Report
+	if err := json.Unmarshal([]byte(r.out), &report); err != nil || r.code != 0 {
+		t.Fatalf("exit code %d, %v: %s%s", r.code, err, r.out, r.err)
+	}
+	if report.APIVersion != show.APIVersion || report.Kind != "OwnerDiffReport" || report.Object.Name != "rec" || len(report.Items) != 5 {
+		t.Errorf("reports %s", r.out)
+	}
+	first, last := report.Items[0], report.Items[4]
+	if first.Path != ".data.a" || first.Gained[0].Manager != "two" || first.Lost[0].Operation != "Apply" || first.Before != "1" || first.After != "2" {
+		t.Errorf("the first is %+v", first)
+	}
+	if last.Gained != nil || last.After != nil || last.Before != "1" || last.Time.IsZero() || last.ResourceVersion != report.Object.ResourceVersion {
+		t.Errorf("the last is %+v", last)
+	}
+	names := run(t, "", "diff-owners", "-f", record, "-o", "jsonpath={.items[*].gained[*].manager}")
+	if names.code != 0 || names.out != "two two two" {
+		t.Errorf("exit code %d: %s%s", names.code, names.out, names.err)
+	}
+}
+
+func TestDiffOwnersReportsWhatItReadBeforeAFailure(t *testing.T) {
+	raw, err := os.ReadFile(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, string(raw)+"\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: other}}", "diff-owners", "-f", "-", "-o", "yaml")
+	if r.code != frame.Failure || strings.Count(r.out, "\n  path: ") != 5 || !strings.Contains(r.err, "are two objects") {
+		t.Errorf("exit code %d, %s: %s", r.code, r.err, r.out)
+	}
+}
+
+func TestVersionReport(t *testing.T) {
+	r := run(t, "", "version", "-o", "yaml")
+	want := "apiVersion: cli.quell.dev/v1alpha1\ngoVersion: " + runtime.Version() + "\nkind: Version\nplatform: " + runtime.GOOS + "/" + runtime.GOARCH + "\nversion: test\n"
+	if r.code != 0 || r.out != want {
+		t.Errorf("exit code %d: %s%s", r.code, r.out, r.err)
+	}
 }
 
 // A megabyte is what an object may have at most.

@@ -194,3 +194,18 @@ func TestFlagsAreCompleted(t *testing.T) {
 		}
 	}
 }
+
+// As kubectl prints them; a blank would be taken for none.
+func TestUnknownTimes(t *testing.T) {
+	const scaled = "metadata: {name: x, managedFields: [{manager: m, operation: Update, subresource: scale, apiVersion: apps/v1, fieldsType: FieldsV1, fieldsV1: {}}]}"
+	r := run(t, "{apiVersion: apps/v1, kind: Deployment, "+scaled+"}", "managers", "-f", "-")
+	if r.code != 0 || !strings.HasSuffix(r.out, "   <unknown>\n") {
+		t.Errorf("exit code %d: %s%s", r.code, r.out, r.err)
+	}
+	version := "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, resourceVersion: "
+	const owner = ", managedFields: [{manager: m, operation: Apply, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {f:data: {f:a: {}}}}]"
+	r = run(t, version+"'1'}}\n---\n"+version+"'2'"+owner+"}}", "diff-owners", "-f", "-")
+	if r.code != 0 || !strings.HasPrefix(r.out, "<unknown>  .data.a  ") {
+		t.Errorf("exit code %d: %s%s", r.code, r.out, r.err)
+	}
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/cluster"
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/frame"
+	"github.com/hduolab/quell/cmd/kubectl-quell/internal/show"
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +22,7 @@ import (
 
 type flags struct {
 	selection cluster.Selection
+	output    *show.Output
 	watch     bool
 }
 
@@ -32,22 +34,29 @@ type options struct {
 
 // New makes the command.
 func New(f *frame.Frame) *cobra.Command {
-	fl := &flags{}
+	fl := &flags{output: show.NewOutput(false)}
 	cmd := &cobra.Command{
 		Use:   "diff-owners (TYPE/NAME --watch | -f FILE)",
 		Short: "Tell who takes or loses which field, with each change of an object",
 		Long: `Tell who takes or loses which field of an object, one line for each: live with --watch, until the object is deleted or
 Ctrl-C; or from a file with several versions of it, one after the other.
 
-A change by the owner of a field is no change of owners, and managedFields do not tell of writers who only remove fields.`,
+A change by the owner of a field is no change of owners, and managedFields do not tell of writers who only remove fields.
+
+With -o, a file makes one report. With --watch there is a report for each change of owners at once, as objects come from
+kubectl get --watch: one JSON after the other, or YAML documents with --- between them.`,
 		Example: `  # Who keeps taking the replicas from whom
   kubectl quell diff-owners deployment/web --watch
 
   # From a record
   kubectl get deployment/web -o yaml --show-managed-fields --watch > record.yaml
-  kubectl quell diff-owners -f record.yaml`,
+  kubectl quell diff-owners -f record.yaml
+
+  # For a script: who has taken which field
+  kubectl quell diff-owners deployment/web --watch -o json | jq -r '.items[] | .path + " " + (.gained // [])[].manager'`,
 	}
 	fl.selection.AddFiles(cmd, "file with versions of an object and their managedFields; - is the standard input", false)
+	fl.output.AddFlags(cmd)
 	cmd.Flags().BoolVarP(&fl.watch, "watch", "w", false, "watch the object in the cluster")
 	cmd.ValidArgsFunction = cluster.CompleteTypes(f)
 	cmd.RunE = f.Run(fl.validate, func(cmd *cobra.Command, args []string) error {
@@ -63,13 +72,12 @@ func (fl *flags) validate(args []string) error {
 	if fl.watch && !cluster.Named(args) {
 		return errors.New("name the object to watch: TYPE/NAME")
 	}
-	return fl.selection.Validate(args)
+	return errors.Join(fl.output.Validate(), fl.selection.Validate(args))
 }
 
 func (o options) run(ctx context.Context) error {
-	d := &differ{out: o.frame.Out, palette: o.frame.Palette()}
 	if !o.watch {
-		return o.replay(d)
+		return o.replay()
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
@@ -85,11 +93,24 @@ func (o options) run(ctx context.Context) error {
 		return fmt.Errorf("one object can be watched at a time, not %d", len(objects))
 	}
 	fmt.Fprintf(o.frame.ErrOut, "watching %s from version %s on\n", cluster.Ref(objects[0].Unstructured), objects[0].GetResourceVersion())
+	d := &differ{tell: printer{o.frame.Out, o.frame.Palette()}.tell}
+	if o.output.IsReport() {
+		d.tell = newReporter(o.frame.Out, o.output, true).tell
+	}
 	return o.follow(ctx, d, objects[0])
 }
 
-// replay reads the versions from files, until one does not go with those before.
-func (o options) replay(d *differ) error {
+// replay reads the versions from files, until one does not go with those before. A report has what was read until then.
+func (o options) replay() error {
+	if !o.output.IsReport() {
+		return o.replayTo(&differ{tell: printer{o.frame.Out, o.frame.Palette()}.tell})
+	}
+	r := newReporter(o.frame.Out, o.output, false)
+	err := o.replayTo(&differ{tell: r.tell})
+	return errors.Join(r.print(), err)
+}
+
+func (o options) replayTo(d *differ) error {
 	versions := 0
 	var failed error
 	err := o.selection.Visit(o.frame, nil, func(version cluster.Object) error {

@@ -11,17 +11,17 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// differ writes a line for each field whose owners differ between one version and the next.
+// differ finds the fields whose owners differ between one version and the next.
 type differ struct {
-	out     io.Writer
-	palette show.Palette
-	last    *unstructured.Unstructured
+	// tell takes them, after each version that is another one than before.
+	tell func(*unstructured.Unstructured, []Item) error
+	last *unstructured.Unstructured
 	// isTracked is whether any version had managedFields.
 	isTracked bool
 }
 
 // next takes the next version. The same one again says nothing; another object of the same name starts anew. The error tells
-// of an object of another name, or of a line that could not be written.
+// of an object of another name, or is that of tell.
 func (d *differ) next(u *unstructured.Unstructured, when time.Time) error {
 	last := d.last
 	if last != nil && cluster.Ref(last) != cluster.Ref(u) {
@@ -29,34 +29,64 @@ func (d *differ) next(u *unstructured.Unstructured, when time.Time) error {
 	}
 	d.last = u
 	d.isTracked = d.isTracked || len(u.GetManagedFields()) > 0
-	if last == nil || last.GetResourceVersion() == u.GetResourceVersion() && u.GetResourceVersion() != "" {
+	if last == nil {
+		return d.tell(u, nil)
+	}
+	if last.GetResourceVersion() == u.GetResourceVersion() && u.GetResourceVersion() != "" {
 		return nil
 	}
 	if last.GetUID() != u.GetUID() {
-		return d.say(when, d.palette.Warn("the object was deleted and created anew"))
+		anew := newItem(u, when)
+		anew.Recreated = true
+		return d.tell(u, []Item{anew})
 	}
-	return d.compare(last, u, when)
+	return d.tell(u, compare(last, u, when))
 }
 
-func (d *differ) compare(last, u *unstructured.Unstructured, when time.Time) error {
-	moves := fieldowners.Diff(fieldowners.Parse(last.GetManagedFields()), fieldowners.Parse(u.GetManagedFields()))
-	for _, m := range moves {
-		before, wasThere := fieldowners.Value(show.MaskSecret(last).Object, m.Path)
-		after, isThere := fieldowners.Value(show.MaskSecret(u).Object, m.Path)
-		line := d.palette.Of(names(m), fieldowners.FormatPath(m.Path)) + "  " + show.Escape(inWords(m))
-		if was, is := show.Value(before, wasThere), show.Value(after, isThere); was != is {
-			line += "  " + was + " -> " + is
-		}
-		if err := d.say(when, line); err != nil {
+func compare(last, u *unstructured.Unstructured, when time.Time) []Item {
+	var items []Item
+	before, after := show.MaskSecret(last).Object, show.MaskSecret(u).Object
+	for _, m := range fieldowners.Diff(fieldowners.Parse(last.GetManagedFields()), fieldowners.Parse(u.GetManagedFields())) {
+		i := newItem(u, when)
+		i.Path, i.Gained, i.Lost, i.move = fieldowners.FormatPath(m.Path), owners(m.Gained), owners(m.Lost), m
+		i.Before, i.wasThere = fieldowners.Value(before, m.Path)
+		i.After, i.isThere = fieldowners.Value(after, m.Path)
+		items = append(items, i)
+	}
+	return items
+}
+
+// printer writes a line for each item.
+type printer struct {
+	out     io.Writer
+	palette show.Palette
+}
+
+func (p printer) tell(_ *unstructured.Unstructured, items []Item) error {
+	for _, i := range items {
+		if _, err := fmt.Fprintln(p.out, i.when()+"  "+p.line(i)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (d *differ) say(when time.Time, line string) error {
-	_, err := fmt.Fprintln(d.out, when.UTC().Format(time.RFC3339)+"  "+line)
-	return err
+func (i Item) when() string {
+	if i.Time == nil {
+		return show.UnknownTime
+	}
+	return i.Time.UTC().Format(time.RFC3339)
+}
+
+func (p printer) line(i Item) string {
+	if i.Recreated {
+		return p.palette.Warn("the object was deleted and created anew")
+	}
+	line := p.palette.Of(names(i.move), i.Path) + "  " + show.Escape(inWords(i.move))
+	if was, is := show.Value(i.Before, i.wasThere), show.Value(i.After, i.isThere); was != is {
+		line += "  " + was + " -> " + is
+	}
+	return line
 }
 
 func names(m fieldowners.Move) string {
