@@ -51,8 +51,11 @@ func lines(ctx context.Context, r io.Reader, limit int, each func(number int, li
 	}
 }
 
+// byteOrderMark is what some editors and shells write in front of UTF-8. It is no JSON.
+const byteOrderMark = "\ufeff"
+
 func deliver(number int, line []byte, isLong bool, each func(int, []byte) error) error {
-	line = bytes.TrimSpace(line)
+	line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte(byteOrderMark))) // of any line, as files are put together
 	switch {
 	case isLong:
 		return each(number, nil)

@@ -242,6 +242,26 @@ func TestGzipIsRecognised(t *testing.T) {
 	}
 }
 
+// As Windows' editors and shells write them.
+func TestByteOrderMarksAndCarriageReturns(t *testing.T) {
+	const mark = "\ufeff"
+	log := mark + strings.ReplaceAll(repeat(10, time.Second, func(int, time.Time) request { return request{verb: "get"} }), "\n", "\r\n")
+	if r := analyse(t, auditlog.Options{}, log+mark+"\r\n"+log, zipped(t, log)); r.Requests != 30 || r.Broken != 0 {
+		t.Errorf("%d requests, broken: %+v", r.Requests, r.Examples)
+	}
+	name := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(name, []byte(log), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	earlier := name + ".1"
+	if err := os.WriteFile(earlier, []byte(request{verb: "get"}.line(start.Add(-time.Hour))), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if sorted, err := auditlog.Sort(t.Context(), []string{name, earlier}); err != nil || sorted[0] != earlier {
+		t.Errorf("%v, %v", sorted, err) // a log without a known beginning would come first
+	}
+}
+
 func TestATruncatedArchiveIsAnErrorAfterWhatIsThere(t *testing.T) {
 	log := repeat(5000, time.Second, func(i int, _ time.Time) request { return request{verb: "get", name: fmt.Sprint(i * i)} })
 	archive := zipped(t, log)
