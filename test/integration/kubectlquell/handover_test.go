@@ -79,7 +79,10 @@ var _ = Describe("transfer, release and restore", func() {
 		expect(ctx, 0, "release", "deployment/web", "-n", ns, "--manager", "old", "--yes", "--backup", backup)
 		update(ctx, "bystander", web, `{"metadata":{"labels":{"by":"another"}}}`)
 		expect(ctx, 3, "transfer", "deployment/web", "-n", ns, "--from", "old", "--to", "new", "--yes")
-		expect(ctx, 0, "restore", backup, "--yes")
+		raw, err := os.ReadFile(backup)
+		Expect(err).NotTo(HaveOccurred())
+		restored := execute(ctx, bin, cluster.Kubeconfig(), string(raw), filepath.Join(bin, "kubectl-quell"), "restore", "-f", "-", "--yes")
+		Expect(restored.code).To(BeZero(), restored.err)
 		Expect(fieldowners.Diff(fieldowners.Parse(before.GetManagedFields()), fieldowners.Parse(get(ctx, web).GetManagedFields()))).To(BeEmpty())
 	})
 

@@ -3,6 +3,7 @@ package handover
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -53,9 +54,19 @@ func writeBackup(path string, changes []*change) error {
 	return nil
 }
 
-func readBackup(path string) (Backup, error) {
-	var backup Backup
-	raw, err := os.ReadFile(path)
+// readBackup reads a file, or in as what is called the standard input.
+func readBackup(in io.Reader, path string) (Backup, error) {
+	var (
+		backup Backup
+		raw    []byte
+		err    error
+	)
+	if path == stdin {
+		path = "standard input"
+		raw, err = io.ReadAll(in)
+	} else {
+		raw, err = os.ReadFile(path)
+	}
 	if err != nil {
 		return backup, fmt.Errorf("read the backup: %w", err)
 	}

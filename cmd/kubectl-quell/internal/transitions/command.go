@@ -53,7 +53,7 @@ kubectl get --watch: one JSON after the other, or YAML documents with --- betwee
   kubectl quell diff-owners -f record.yaml
 
   # For a script: who has taken which field
-  kubectl quell diff-owners deployment/web --watch -o json | jq -r '.items[] | .path + " " + (.gained // [])[].manager'`,
+  kubectl quell diff-owners deployment/web --watch -o jsonpath='{range .items[*]}{.path}{"\t"}{.gained[*].manager}{"\n"}{end}'`,
 	}
 	fl.selection.AddFiles(cmd, "file with versions of an object and their managedFields; - is the standard input", false)
 	fl.output.AddFlags(cmd)
