@@ -34,14 +34,8 @@ type Object struct {
 // IsLive reports whether the object was read from the cluster.
 func (o Object) IsLive() bool { return o.Info.Client != nil }
 
-// Ref names an object for a reader, for example Deployment default/web.
-func Ref(u *unstructured.Unstructured) string {
-	name := u.GetName()
-	if u.GetNamespace() != "" {
-		name = u.GetNamespace() + "/" + name
-	}
-	return show.Escape(u.GetKind() + " " + name)
-}
+// Ref names an object for a reader, for example deployment.apps/default/web.
+func Ref(u *unstructured.Unstructured) string { return show.RefOf(u).String() }
 
 // Selection are the flags that choose objects.
 type Selection struct {

@@ -154,8 +154,8 @@ func TestDiffOwnersOfWhatIsNoRecord(t *testing.T) {
 	for input, want := range map[string]string{
 		version + "}}\n---\n" + version + "}}": "note: no version has managedFields: ",
 		tracked:                                "note: there is one version only",
-		tracked + "\n---\n" + version + ", namespace: ns}}":             "error: ConfigMap x and ConfigMap ns/x are two objects",
-		tracked + "\n---\n" + strings.Replace(tracked, "x", "other", 1): "error: ConfigMap x and ConfigMap other are two objects",
+		tracked + "\n---\n" + version + ", namespace: ns}}":             "error: configmap/x and configmap/ns/x are two objects",
+		tracked + "\n---\n" + strings.Replace(tracked, "x", "other", 1): "error: configmap/x and configmap/other are two objects",
 	} {
 		r := run(t, input, "diff-owners", "-f", "-")
 		if isError := strings.HasPrefix(want, "error"); r.out != "" || (r.code == 0) == isError || !strings.HasPrefix(r.err, want) {
@@ -210,5 +210,27 @@ func TestUnknownTimes(t *testing.T) {
 	r = run(t, version+"'1'}}\n---\n"+version+"'2'"+owner+"}}", "diff-owners", "-f", "-")
 	if r.code != 0 || !strings.HasPrefix(r.out, "<unknown>  .data.a  ") {
 		t.Errorf("exit code %d: %s%s", r.code, r.out, r.err)
+	}
+}
+
+// Objects of one name in several namespaces have to be told apart, and elsewhere a name is what kubectl takes.
+func TestObjectsAreNamedAsKubectlDoes(t *testing.T) {
+	const document = `{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: %s}, data: {a: "2"}}` + "\n---\n"
+	one, two := strings.Replace(document, "%s", "one", 1), strings.Replace(document, "%s", "two", 1)
+	for input, want := range map[string][]string{one: {"configmap/x   .data.a"}, one + two: {"configmap/one/x   .data.a", "configmap/two/x   .data.a"}} {
+		r := run(t, input, "conflicts", "-f", "-", "--offline", "--live", live(t, "one", "two"))
+		for _, line := range want {
+			if r.code != frame.Findings || !strings.Contains(r.out, "\n"+line) {
+				t.Errorf("exit code %d, %q lacks %q: %s", r.code, r.out, line, r.err)
+			}
+		}
+	}
+	const role = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: x}}\n---\n"
+	r := run(t, role+one, "managers", "-f", "-")
+	if !strings.HasPrefix(r.out, "clusterrole.rbac.authorization.k8s.io/x\n") || !strings.Contains(r.out, "\n\nconfigmap/x\n") {
+		t.Errorf("exit code %d, %q: %s", r.code, r.out, r.err)
+	}
+	if r := run(t, role+one+two, "managers", "-f", "-"); !strings.HasPrefix(r.out, "clusterrole.rbac.authorization.k8s.io/x\n") || !strings.Contains(r.out, "\nconfigmap/two/x\n") {
+		t.Errorf("exit code %d, %q: %s", r.code, r.out, r.err)
 	}
 }

@@ -79,7 +79,8 @@ type writer struct {
 }
 
 func (w writer) write(changes []*change) error {
-	if err := w.show(changes); err != nil {
+	names := show.Names(changes, func(c *change) show.ObjectRef { return show.RefOf(c.object.Unstructured) })
+	if err := w.show(changes, names); err != nil {
 		return err
 	}
 	isDry := w.dryRun == "server"
@@ -92,8 +93,8 @@ func (w writer) write(changes []*change) error {
 		}
 	}
 	var errs []error
-	for _, c := range changes {
-		name := show.Escape(c.object.GetKind() + " " + c.object.GetName())
+	for i, c := range changes {
+		name := names[i]
 		if err := c.run(isDry); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", name, err))
 			continue
@@ -106,13 +107,13 @@ func (w writer) write(changes []*change) error {
 	return errors.Join(errs...)
 }
 
-func (w writer) show(changes []*change) error {
-	for _, c := range changes {
+func (w writer) show(changes []*change, names []string) error {
+	for i, c := range changes {
 		var rows [][]string
 		for _, r := range c.rows() {
 			rows = append(rows, []string{"  " + r.path, r.from, r.to})
 		}
-		fmt.Fprintln(w.frame.Out, show.Escape(c.object.GetKind()+" "+c.object.GetName()))
+		fmt.Fprintln(w.frame.Out, names[i])
 		if err := show.Table(w.frame.Out, []string{"  PATH", "FROM", "TO"}, rows); err != nil {
 			return err
 		}

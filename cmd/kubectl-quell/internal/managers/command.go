@@ -123,9 +123,10 @@ func (o options) runEntries() error {
 	if o.output.IsReport() {
 		return errors.Join(o.output.Print(report, o.frame.Out), err)
 	}
+	names := show.Names(report.Items, func(i Item) show.ObjectRef { return i.Object })
 	for i, item := range report.Items {
 		if len(report.Items) > 1 {
-			fmt.Fprintf(o.frame.Out, "%s%s %s\n", separator(i), show.Escape(item.Object.Kind), show.Escape(item.Object.Name))
+			fmt.Fprintln(o.frame.Out, separator(i)+names[i])
 		}
 		if failed := item.print(o.frame.Out, o.frame.Palette(), show.Times(o.times), o.frame.Now()); failed != nil {
 			return failed

@@ -158,7 +158,7 @@ func (j judge) applies(manager, subresource string) bool {
 func (j judge) command(args ...string) string {
 	words := []string{"kubectl", "quell", args[0], j.object.Info.ObjectName()}
 	if !j.object.IsLive() {
-		words[3] = strings.ToLower(j.object.GetKind()) + "/" + j.object.GetName()
+		words[3] = show.RefOf(j.object.Unstructured).TypeName()
 	}
 	if ns := j.object.GetNamespace(); ns != "" {
 		words = append(words, "-n", ns)

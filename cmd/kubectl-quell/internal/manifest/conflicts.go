@@ -226,13 +226,13 @@ func (o *conflictOptions) losses(before, after []fieldowners.Entry) []Loss {
 
 func (r ConflictReport) print(out io.Writer, palette show.Palette, times show.Times, now time.Time) error {
 	var conflicts, losses [][]string
-	for _, i := range r.Items {
-		name := i.Object.Kind + " " + i.Object.Name
+	names := show.Names(r.Items, func(i ConflictItem) show.ObjectRef { return i.Object })
+	for n, i := range r.Items {
 		for _, c := range i.Conflicts {
-			conflicts = append(conflicts, []string{name, c.Path, show.Value(c.Yours, c.isYours), show.Value(c.Live, c.isLive), c.Owner.Line(times, now)})
+			conflicts = append(conflicts, []string{names[n], c.Path, show.Value(c.Yours, c.isYours), show.Value(c.Live, c.isLive), c.Owner.Line(times, now)})
 		}
 		for _, l := range i.Losses {
-			losses = append(losses, []string{name, l.Path, l.Owner.Line(times, now)})
+			losses = append(losses, []string{names[n], l.Path, l.Owner.Line(times, now)})
 		}
 	}
 	if len(r.Items) == 0 {

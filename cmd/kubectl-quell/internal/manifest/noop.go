@@ -147,12 +147,12 @@ func conflictFindings(conflicts []fieldowners.Conflict, document, live *unstruct
 }
 
 func (r NoopReport) print(out io.Writer, palette show.Palette) error {
-	for _, i := range r.Items {
-		name := show.Escape(i.Object.Kind + " " + i.Object.Name)
+	names := show.Names(r.Items, func(i NoopItem) show.ObjectRef { return i.Object })
+	for n, i := range r.Items {
 		if i.Noop {
-			fmt.Fprintln(out, name+": applying it again changes nothing")
+			fmt.Fprintln(out, names[n]+": applying it again changes nothing")
 		} else {
-			fmt.Fprintln(out, palette.Warn(name+": applying it is not a no-op"))
+			fmt.Fprintln(out, palette.Warn(names[n]+": applying it is not a no-op"))
 		}
 		if err := printFindings(out, append(slices.Clone(i.Findings), i.Remarks...)); err != nil {
 			return err

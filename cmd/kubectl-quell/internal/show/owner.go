@@ -1,6 +1,7 @@
 package show
 
 import (
+	"strings"
 	"time"
 
 	"github.com/hduolab/quell/controller/fieldowners"
@@ -52,6 +53,42 @@ type ObjectRef struct {
 	Name            string `json:"name"`
 	UID             string `json:"uid,omitempty"`
 	ResourceVersion string `json:"resourceVersion,omitempty"`
+}
+
+// TypeName names an object as kubectl does, and takes it, such as deployment.apps/web. It is not escaped.
+func (r ObjectRef) TypeName() string { return r.kind() + "/" + r.Name }
+
+// String is TypeName with the namespace, if any, in front of the name, as in deployment.apps/shop/web.
+func (r ObjectRef) String() string {
+	if r.Namespace == "" {
+		return Escape(r.TypeName())
+	}
+	return Escape(r.kind() + "/" + r.Namespace + "/" + r.Name)
+}
+
+func (r ObjectRef) kind() string {
+	kind := strings.ToLower(r.Kind)
+	if group, _, hasGroup := strings.Cut(r.APIVersion, "/"); hasGroup {
+		kind += "." + group
+	}
+	return kind
+}
+
+// Names names the objects of items that are shown together: without the namespace when all that have one have the same, since
+// kubectl takes them so.
+func Names[I any](items []I, ref func(I) ObjectRef) []string {
+	namespaces := map[string]bool{}
+	for _, i := range items {
+		namespaces[ref(i).Namespace] = true
+	}
+	delete(namespaces, "")
+	names := make([]string, len(items))
+	for n, i := range items {
+		if names[n] = Escape(ref(i).TypeName()); len(namespaces) > 1 {
+			names[n] = ref(i).String()
+		}
+	}
+	return names
 }
 
 // RefOf names an object.

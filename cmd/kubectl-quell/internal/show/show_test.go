@@ -2,6 +2,7 @@ package show
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -80,5 +81,16 @@ func TestShellWord(t *testing.T) {
 		if got := ShellWord(text); got != want {
 			t.Errorf("%q becomes %s, want %s", text, got, want)
 		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	node, web, shop := ObjectRef{APIVersion: "v1", Kind: "Node", Name: "n\n"}, ObjectRef{"apps/v1", "Deployment", "one", "web", "", ""}, ObjectRef{"apps/v1", "Deployment", "two", "web", "", ""}
+	self := func(r ObjectRef) ObjectRef { return r }
+	if got := Names([]ObjectRef{node, web, web}, self); !slices.Equal(got, []string{`node/n\n`, "deployment.apps/web", "deployment.apps/web"}) {
+		t.Errorf("in one namespace %q", got)
+	}
+	if got := Names([]ObjectRef{node, web, shop}, self); !slices.Equal(got, []string{`node/n\n`, "deployment.apps/one/web", "deployment.apps/two/web"}) {
+		t.Errorf("in two namespaces %q", got)
 	}
 }
