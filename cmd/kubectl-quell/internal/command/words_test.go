@@ -234,3 +234,34 @@ func TestObjectsAreNamedAsKubectlDoes(t *testing.T) {
 		t.Errorf("exit code %d, %q: %s", r.code, r.out, r.err)
 	}
 }
+
+func TestTheFieldManagerIsHintedAt(t *testing.T) {
+	const assumed = "note: the field manager is \"kubectl\", as with kubectl apply --server-side; --field-manager names another\n"
+	const mine = `{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {b: "2"}}`
+	const two = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: ssa, namespace: default}}`
+	byCI, byThree := []string{"--live", live(t, "flux-ci")}, []string{"--live", three}
+	meant := func(typed, other string) string {
+		return `note: "` + typed + `" owns nothing of configmap/flux-ci/x: did you mean --field-manager ` + other + ", who applies it?\n"
+	}
+	for _, c := range []struct {
+		document string
+		args     []string
+		want     string
+	}{
+		{mine, byCI, meant("kubectl", "flux-ci") + assumed},
+		{mine, append([]string{"--field-manager", "flux-ci"}, byCI...), ""},
+		{mine, append([]string{"--field-manager", "fluxci"}, byCI...), meant("fluxci", "flux-ci")},
+		{mine, append([]string{"--subresource", "status", "--field-manager", "fluxci"}, byCI...), ""},
+		{strings.Replace(mine, "x", "other", 1), byCI, assumed},
+		{two, append([]string{"--field-manager", "nobody"}, byThree...), ""},
+		{two, append([]string{"--field-manager", "Argo-CD"}, byThree...),
+			`note: "Argo-CD" owns nothing of deployment.apps/default/ssa: did you mean --field-manager argocd, who applies it?` + "\n"},
+		{two, append([]string{"--field-manager", "kube-controller-manager"}, byThree...), ""},
+		{mine, append([]string{"-o", "json"}, byCI...), ""},
+	} {
+		r := run(t, c.document, append([]string{"conflicts", "-f", "-", "--offline"}, c.args...)...)
+		if r.code != 0 || r.err != c.want {
+			t.Errorf("%q: exit code %d, says %q, want %q", c.args, r.code, r.err, c.want)
+		}
+	}
+}

@@ -102,7 +102,8 @@ The exit code is 1 when there are conflicts, so that the command can gate a pipe
   kubectl quell conflicts -f app.yaml --field-manager ci --offline --live live.yaml --schema schema.json`,
 	}
 	cmd.ValidArgsFunction = cluster.CompleteTypes(f)
-	cmd.RunE = f.Run(fl.validate, func(_ *cobra.Command, args []string) error {
+	cmd.RunE = f.Run(fl.validate, func(cmd *cobra.Command, args []string) error {
+		fl.hint(cmd)
 		return (&conflictOptions{conflictFlags: fl, frame: f, args: args}).run()
 	})
 	fl.addFlags(cmd)
@@ -148,6 +149,7 @@ func (o *conflictOptions) run() error {
 		err = errors.Join(o.output.Print(report, o.frame.Out), err)
 	} else {
 		err = errors.Join(report.print(o.frame.Out, o.frame.Palette(), show.Times(o.times), o.frame.Now()), err)
+		o.tellHints(o.frame, len(report.Items))
 	}
 	if err != nil {
 		return err
@@ -166,6 +168,7 @@ func (o *conflictOptions) examine(document cluster.Object) (ConflictItem, error)
 		return item, err
 	}
 	entries := fieldowners.Parse(live.GetManagedFields())
+	o.hints.look(live, entries)
 	refusal := o.try(document, live, false)
 	found := fieldowners.Conflicts(refusal.err)
 	if refusal.err != nil && len(found) == 0 {

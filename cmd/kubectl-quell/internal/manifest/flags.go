@@ -21,6 +21,7 @@ type flags struct {
 	output    *show.Output
 	apply     cluster.Apply
 	times     string
+	hints     hints
 }
 
 func (fl *flags) addFlags(cmd *cobra.Command) {
@@ -40,6 +41,18 @@ func (fl *flags) validate(args []string) error {
 		return err
 	}
 	return fl.selection.Validate(args)
+}
+
+// hint begins to collect hints once the flags are read.
+func (fl *flags) hint(cmd *cobra.Command) {
+	fl.hints = hints{apply: fl.apply, isAssumed: !cmd.Flags().Changed("field-manager"), meant: map[string][]string{}}
+}
+
+// tellHints is for people, when any object was looked at; a report names the field manager.
+func (fl *flags) tellHints(f *frame.Frame, objects int) {
+	if objects > 0 {
+		fl.hints.print(f.ErrOut)
+	}
 }
 
 // manifests calls fn for each document: of the files, or as client-side kubectl apply remembers it in the named objects.

@@ -62,7 +62,8 @@ anew, once, whatever it says.`,
   kubectl quell noop -f status.yaml --field-manager my-operator --subresource status --force-conflicts`,
 	}
 	cmd.ValidArgsFunction = cluster.CompleteTypes(f)
-	cmd.RunE = f.Run(fl.validate, func(_ *cobra.Command, args []string) error {
+	cmd.RunE = f.Run(fl.validate, func(cmd *cobra.Command, args []string) error {
+		fl.hint(cmd)
 		return noopOptions{flags: fl, frame: f, args: args, schemas: cluster.NewSchemas(f)}.run()
 	})
 	fl.addFlags(cmd)
@@ -82,6 +83,7 @@ func (o noopOptions) run() error {
 		err = errors.Join(o.output.Print(report, o.frame.Out), err)
 	} else {
 		err = errors.Join(report.print(o.frame.Out, o.frame.Palette()), err)
+		o.tellHints(o.frame, len(report.Items))
 	}
 	if err == nil && slices.ContainsFunc(report.Items, func(i NoopItem) bool { return !i.Noop }) {
 		return frame.ErrFindings
@@ -95,6 +97,9 @@ func (o noopOptions) examine(document cluster.Object) (NoopItem, error) {
 	if live == nil && err == nil {
 		item.Findings = []Finding{{Cause: created, Explanation: explanations[created]}}
 		return item, nil
+	}
+	if live != nil {
+		o.hints.look(live, fieldowners.Parse(live.GetManagedFields()))
 	}
 	if found := fieldowners.Conflicts(err); len(found) > 0 {
 		item.Findings = conflictFindings(found, document.Unstructured, live)
