@@ -26,6 +26,7 @@ help: ## list the targets
 
 .PHONY: run
 run: ## start a local Kubernetes with the operator and a sample App; CLUSTER=current takes kubectl's current context
+	@[[ -e bin/test-run ]] || echo "building, once, in some minutes on a fresh machine" >&2
 	@go build -o bin/test-run ./test/run
 	@exec bin/test-run $(if $(CLUSTER),--cluster=$(CLUSTER))
 

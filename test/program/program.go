@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
@@ -22,6 +23,7 @@ func Run(run func(context.Context) error, more ...os.Signal) int {
 	defer stop()
 	context.AfterFunc(ctx, stop)
 	ctrl.SetLogger(logr.Discard()) // it would drown what the program tells
+	klog.SetLogger(logr.Discard()) // as would client-go's complaints of requests that the end of ctx cuts off
 	if err := run(ctx); err != nil {
 		fmt.Fprintf(os.Stderr, "error: %v\n", err)
 		return 1

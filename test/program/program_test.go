@@ -14,6 +14,7 @@ import (
 	"github.com/onsi/gomega/gbytes"
 	"github.com/onsi/gomega/gexec"
 	"github.com/spf13/pflag"
+	"k8s.io/klog/v2"
 )
 
 const (
@@ -45,6 +46,7 @@ func untilAsked(ctx context.Context) error {
 	fmt.Println("ready:", os.Getpid())
 	<-ctx.Done()
 	fmt.Println("asked to end")
+	klog.Error("what client-go says of a request that is cut off") // is not to be seen
 	return errors.New("interrupted")
 }
 
