@@ -110,9 +110,14 @@ var _ = Describe("conflicts", func() {
 		mustApply(ctx, "author", ns, gadget)
 		both := file(deployment("web", "nginx:2", 1, "x") + "\n---\n" + strings.ReplaceAll(gadget, "text: one", "text: two"))
 		table := expect(ctx, 1, "conflicts", "-f", both, "-n", ns, "--field-manager", "me", "--force-conflicts", "--time", "none")
-		Expect(table).To(MatchRegexp(`Deployment web +\.spec\.template\.spec\.containers\[name="web"\]\.image +"nginx:2" +"nginx:1" +ci \(Apply\)`))
-		Expect(table).To(MatchRegexp(`Gadget g +\.spec\.text +"two" +"one" +author \(Apply\)`))
-		Expect(table).To(MatchRegexp(`(?s)with force, these owners lose:.*Gadget g +\.spec\.text +author \(Apply\)`))
+		Expect(table).To(MatchRegexp(`deployment\.apps/web +\.spec\.template\.spec\.containers\[name="web"\]\.image +"nginx:2" +"nginx:1" +ci \(Apply\)`))
+		Expect(table).To(MatchRegexp(`gadget\.test\.quell\.dev/g +\.spec\.text +"two" +"one" +author \(Apply\)`))
+		Expect(table).To(MatchRegexp(`(?s)with force, these owners lose:.*gadget\.test\.quell\.dev/g +\.spec\.text +author \(Apply\)`))
+		for _, command := range []string{"conflicts", "noop"} {
+			Expect(quell(ctx, command, "-f", both, "-n", ns, "--field-manager", "autor").err).To(And(
+				ContainSubstring(`note: "autor" owns nothing of deployment.apps/web: did you mean --field-manager ci, who applies it?`),
+				ContainSubstring(`note: "autor" owns nothing of gadget.test.quell.dev/g: did you mean --field-manager author, who applies it?`)))
+		}
 		before := get(ctx, web)
 		Expect(before.GetManagedFields()).To(HaveLen(len(get(ctx, web).GetManagedFields())))
 		mustApply(ctx, "me", ns, deployment("web", "nginx:2", 1, "x"))
@@ -130,8 +135,10 @@ var _ = Describe("conflicts", func() {
 		kubectl(ctx, "apply", "-n", ns, "-f", file(deployment("web", "nginx:1", 1, "x")))
 		web := object("apps/v1", "Deployment", ns, "web")
 		update(ctx, "autoscaler", web, `{"spec":{"replicas":3}}`, "scale")
-		table := expect(ctx, 1, "conflicts", "deployment/web", "-n", ns)
-		Expect(table).To(MatchRegexp(`\.spec\.replicas +1 +3 +autoscaler \(Update/scale\)`))
+		told := quell(ctx, "conflicts", "deployment/web", "-n", ns)
+		Expect(told.code).To(Equal(1))
+		Expect(told.err).To(Equal("note: the field manager is \"kubectl\", as with kubectl apply --server-side; --field-manager names another\n"))
+		Expect(told.out).To(MatchRegexp(`\.spec\.replicas +1 +3 +autoscaler \(Update/scale\)`))
 		expect(ctx, 3, "conflicts", "gadgets.test.quell.dev/none", "-n", ns)
 	})
 })

@@ -241,7 +241,7 @@ func TestTheFieldManagerIsHintedAt(t *testing.T) {
 	const two = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: ssa, namespace: default}}`
 	byCI, byThree := []string{"--live", live(t, "flux-ci")}, []string{"--live", three}
 	meant := func(typed, other string) string {
-		return `note: "` + typed + `" owns nothing of configmap/flux-ci/x: did you mean --field-manager ` + other + ", who applies it?\n"
+		return `note: "` + typed + `" owns nothing of configmap/x: did you mean --field-manager ` + other + ", who applies it?\n"
 	}
 	for _, c := range []struct {
 		document string
@@ -255,7 +255,7 @@ func TestTheFieldManagerIsHintedAt(t *testing.T) {
 		{strings.Replace(mine, "x", "other", 1), byCI, assumed},
 		{two, append([]string{"--field-manager", "nobody"}, byThree...), ""},
 		{two, append([]string{"--field-manager", "Argo-CD"}, byThree...),
-			`note: "Argo-CD" owns nothing of deployment.apps/default/ssa: did you mean --field-manager argocd, who applies it?` + "\n"},
+			`note: "Argo-CD" owns nothing of deployment.apps/ssa: did you mean --field-manager argocd, who applies it?` + "\n"},
 		{two, append([]string{"--field-manager", "kube-controller-manager"}, byThree...), ""},
 		{mine, append([]string{"-o", "json"}, byCI...), ""},
 	} {

@@ -45,7 +45,7 @@ func (fl *flags) validate(args []string) error {
 
 // hint begins to collect hints once the flags are read.
 func (fl *flags) hint(cmd *cobra.Command) {
-	fl.hints = hints{apply: fl.apply, isAssumed: !cmd.Flags().Changed("field-manager"), meant: map[string][]string{}}
+	fl.hints = hints{apply: fl.apply, isAssumed: !cmd.Flags().Changed("field-manager"), meant: map[string][]show.ObjectRef{}}
 }
 
 // tellHints is for people, when any object was looked at; a report names the field manager.

@@ -20,7 +20,7 @@ type hints struct {
 	// isAssumed is whether the command line has no field manager.
 	isAssumed bool
 	// meant are the objects, by the manager who is more likely meant.
-	meant map[string][]string
+	meant map[string][]show.ObjectRef
 }
 
 // look takes in an object that exists.
@@ -29,7 +29,7 @@ func (h *hints) look(live *unstructured.Unstructured, entries []fieldowners.Entr
 		return
 	}
 	if other := h.likely(entries); other != "" {
-		h.meant[other] = append(h.meant[other], cluster.Ref(live))
+		h.meant[other] = append(h.meant[other], show.RefOf(live))
 	}
 }
 
@@ -59,7 +59,7 @@ func (h *hints) likely(entries []fieldowners.Entry) string {
 func (h *hints) print(out io.Writer) {
 	for _, other := range slices.Sorted(maps.Keys(h.meant)) {
 		objects := h.meant[other]
-		where := objects[0]
+		where := show.Names(objects, func(r show.ObjectRef) show.ObjectRef { return r })[0]
 		if more := len(objects) - 1; more > 0 {
 			where += fmt.Sprintf(" and %d more", more)
 		}
