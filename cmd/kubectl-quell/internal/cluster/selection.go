@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/frame"
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/show"
@@ -85,6 +86,21 @@ func (s *Selection) Validate(args []string) error {
 		return errors.New("- names no object; the standard input is -f -")
 	case len(s.Files.Filenames) > 0 && s.Files.Kustomize != "":
 		return errors.New("-f and -k exclude each other")
+	}
+	return checkNames(args)
+}
+
+// checkNames refuses what kubectl's own builder would refuse later, in words that go with this program.
+func checkNames(args []string) error {
+	for _, arg := range args {
+		if parts := strings.Split(arg, "/"); len(parts) == 3 { // as reports of storms name an object
+			return fmt.Errorf("%s has more than one /: name it by %s/%s -n %s", arg, parts[0], parts[2], parts[1])
+		} else if len(parts) > 3 {
+			return fmt.Errorf("%s has more than one /: name the object by TYPE/NAME", arg)
+		}
+	}
+	if _, err := resource.HasNames(args); err != nil {
+		return errors.New("name objects either by TYPE/NAME, each of them, or by TYPE NAME")
 	}
 	return nil
 }
