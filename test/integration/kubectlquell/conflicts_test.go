@@ -115,8 +115,8 @@ var _ = Describe("conflicts", func() {
 		Expect(table).To(MatchRegexp(`(?s)with force, these owners lose:.*gadget\.test\.quell\.dev/g +\.spec\.text +author \(Apply\)`))
 		for _, command := range []string{"conflicts", "noop"} {
 			Expect(quell(ctx, command, "-f", both, "-n", ns, "--field-manager", "autor").err).To(And(
-				ContainSubstring(`note: "autor" owns nothing of deployment.apps/web: did you mean --field-manager ci, who applies it?`),
-				ContainSubstring(`note: "autor" owns nothing of gadget.test.quell.dev/g: did you mean --field-manager author, who applies it?`)))
+				ContainSubstring(`note: "autor" owns nothing of deployment.apps/web; unless it is a new manager, did you mean --field-manager ci?`),
+				ContainSubstring(`note: "autor" owns nothing of gadget.test.quell.dev/g; unless it is a new manager, did you mean --field-manager author?`)))
 		}
 		before := get(ctx, web)
 		Expect(before.GetManagedFields()).To(HaveLen(len(get(ctx, web).GetManagedFields())))

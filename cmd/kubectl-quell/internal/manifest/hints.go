@@ -63,7 +63,7 @@ func (h *hints) print(out io.Writer) {
 		if more := len(objects) - 1; more > 0 {
 			where += fmt.Sprintf(" and %d more", more)
 		}
-		fmt.Fprintf(out, "note: %q owns nothing of %s: did you mean --field-manager %s, who applies it?\n",
+		fmt.Fprintf(out, "note: %q owns nothing of %s; unless it is a new manager, did you mean --field-manager %s?\n",
 			h.apply.Manager, where, show.Escape(show.ShellWord(other)))
 	}
 	if h.isAssumed {
