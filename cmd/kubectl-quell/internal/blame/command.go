@@ -1,6 +1,7 @@
 package blame
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -92,23 +93,65 @@ func (fl *flags) toOptions(f *frame.Frame, args []string) options {
 func (o options) run() error {
 	schemas := cluster.NewSchemas(o.frame)
 	items := []Item{}
-	printed := false
+	p := printer{options: o}
 	err := o.selection.Visit(o.frame, o.args, func(object cluster.Object) error {
 		s := newSubject(object.Unstructured, schemas.Structure(object), o.showSecrets)
 		if o.output.IsReport() {
 			items = append(items, s.item(o.filter, !object.IsLive()))
 			return nil
 		}
-		if printed {
-			fmt.Fprintln(o.frame.Out, "---")
-		}
-		printed = true
-		return s.print(o.frame.Out, o.filter, o.style, !object.IsLive())
+		return p.next(shown{s, !object.IsLive()})
 	})
-	if o.output.IsReport() {
-		if failed := o.output.Print(newReport(items), o.frame.Out); failed != nil {
-			return failed
-		}
+	if !o.output.IsReport() {
+		return errors.Join(p.rest(), err)
+	}
+	if failed := o.output.Print(newReport(items), o.frame.Out); failed != nil {
+		return failed
 	}
 	return err
+}
+
+// printer prints objects, one document after the other. A filter may leave out their names, and so has several named on top.
+type printer struct {
+	options
+	// held is the first object that is filtered, until isMany.
+	held             *shown
+	isMany, hasBegun bool
+}
+
+// shown is an object to print, with whether it is from a file.
+type shown struct {
+	*subject
+	fromFile bool
+}
+
+func (p *printer) next(s shown) error {
+	if p.filter.isEmpty() || p.isMany {
+		return p.print(s, !p.filter.isEmpty())
+	}
+	if p.held == nil {
+		p.held = &s
+		return nil
+	}
+	p.isMany = true
+	return errors.Join(p.print(*p.held, true), p.print(s, true))
+}
+
+// rest prints an object that stayed the only one.
+func (p *printer) rest() error {
+	if p.held == nil || p.isMany {
+		return nil
+	}
+	return p.print(*p.held, false)
+}
+
+func (p *printer) print(s shown, isNamed bool) error {
+	if p.hasBegun {
+		fmt.Fprintln(p.frame.Out, "---")
+	}
+	p.hasBegun = true
+	if isNamed {
+		fmt.Fprintln(p.frame.Out, "# "+cluster.Ref(s.object))
+	}
+	return s.print(p.frame.Out, p.filter, p.style, s.fromFile)
 }
