@@ -104,7 +104,9 @@ func Execute(ctx context.Context, streams genericiooptions.IOStreams, version st
 	}
 	code := frame.Code(err)
 	if code > frame.Findings {
-		fmt.Fprintln(f.ErrOut, "error: "+strings.TrimSpace(show.EscapeLines(err.Error())))
+		for _, text := range frame.Texts(err) {
+			fmt.Fprintln(f.ErrOut, "error: "+strings.TrimSpace(show.EscapeLines(text)))
+		}
 	}
 	if isRefused(err) {
 		fmt.Fprintln(f.ErrOut, "is the cluster running, and is it the one that you mean? see --kubeconfig, --context and 'kubectl config view'")

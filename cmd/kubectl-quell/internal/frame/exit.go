@@ -1,6 +1,11 @@
 package frame
 
-import "errors"
+import (
+	"errors"
+	"slices"
+
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+)
 
 // The exit codes, as kubectl diff has them: findings are not failures.
 const (
@@ -35,4 +40,26 @@ func Code(err error) int {
 		return Findings
 	}
 	return Failure
+}
+
+// Texts are what several objects of one run failed with, each text once, so that each can have a line.
+func Texts(err error) []string {
+	var parts []error
+	switch several := err.(type) {
+	case utilerrors.Aggregate:
+		parts = several.Errors()
+	case interface{ Unwrap() []error }: // joined
+		parts = several.Unwrap()
+	default:
+		return []string{err.Error()}
+	}
+	var texts []string
+	for _, part := range parts {
+		for _, text := range Texts(part) {
+			if !slices.Contains(texts, text) {
+				texts = append(texts, text)
+			}
+		}
+	}
+	return texts
 }
