@@ -68,6 +68,8 @@ var _ = Describe("transfer, release and restore", func() {
 		backup := backupFile()
 		expect(ctx, 0, "transfer", "deployment/web", "-n", ns, "--from", "old", "--to", "new", "--yes", "--backup", backup,
 			"--path", `.spec.template.spec.containers[name="web"].image`, "--path", `.metadata.labels["app.kubernetes.io/name"]`)
+		Expect(quell(ctx, "release", "deployment/web", "-n", ns, "--manager", "new", "--path", ".spec.template.spec.containers[0].image").err).
+			To(ContainSubstring(`owned by their keys, as in [name="web"]`))
 		Expect(realConflicts(ctx, "new", ns, deployment("web", "nginx:2", 1, "x"))).To(BeEmpty())
 		update(ctx, "bystander", web, `{"metadata":{"labels":{"by":"stander"}}}`)
 		Expect(quell(ctx, "restore", backup, "--yes").err).To(ContainSubstring("moved on"), "the new manager has applied since")

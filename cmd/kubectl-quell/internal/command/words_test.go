@@ -63,6 +63,40 @@ func TestTemplateAloneIsAGoTemplate(t *testing.T) {
 	}
 }
 
+// A filter leaves out names.
+func TestFilteredObjectsAreToldApart(t *testing.T) {
+	all := live(t, "one", "two")
+	r := run(t, "", "blame", "-f", all, "--manager", "one", "--time", "none")
+	const owned = "          | data:\none Apply |   a: \"1\"\n"
+	for _, want := range []string{"# configmap/one/x\n" + owned + "---\n# widget.example.com/one/x\n" + owned + "---\n# configmap/two/x\nnote: no field", "---\n# widget.example.com/two/x\n"} {
+		if r.code != 0 || !strings.Contains(r.out, want) {
+			t.Errorf("exit code %d, %q lacks %q: %s", r.code, r.out, want, r.err)
+		}
+	}
+	if alone := run(t, "", "blame", "-f", hpa, "--manager", "kubectl-edit"); alone.code != 0 || strings.Contains(alone.out, "#") || alone.out == "" {
+		t.Errorf("exit code %d, %q: %s", alone.code, alone.out, alone.err)
+	}
+	if whole := run(t, "", "blame", "-f", all, "--time", "none"); strings.Count(whole.out, "---\n") != 3 || strings.Contains(whole.out, "# ") {
+		t.Errorf("exit code %d, %q: %s", whole.code, whole.out, whole.err)
+	}
+}
+
+func TestErrorsHaveALineEach(t *testing.T) {
+	const annotated = `{apiVersion: v1, kind: ConfigMap, metadata: {name: %, managedFields: [{manager: m}]}}` + "\n---\n"
+	r := run(t, strings.ReplaceAll(annotated, "%", "a")+strings.ReplaceAll(annotated, "%", "b"), "conflicts", "-f", "-", "--offline", "--live", three)
+	if r.code != frame.Failure || !strings.HasPrefix(r.err, "error: configmap/a has ") || !strings.Contains(r.err, "\nerror: configmap/b has ") || strings.Contains(r.err, "[") {
+		t.Errorf("exit code %d, %q", r.code, r.err)
+	}
+}
+
+func TestLiveFilesWithoutManagedFieldsAreNoted(t *testing.T) {
+	untracked := file(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: "1"}}`)
+	r := run(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: "2"}}`, "conflicts", "-f", "-", "--offline", "--live", untracked, "-o", "json")
+	if r.code != frame.Findings || !strings.HasPrefix(r.err, "note: nothing in --live has managedFields: ") {
+		t.Errorf("exit code %d, %q", r.code, r.err)
+	}
+}
+
 // The manager's name is anybody's choice, and the command is to be copied into a shell.
 func TestFixesAreSafeInAShell(t *testing.T) {
 	const entry = `{manager: "$(x) it's, \"y\"", apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {"f:data": {}}, operation: `
@@ -244,7 +278,7 @@ func TestTheFieldManagerIsHintedAt(t *testing.T) {
 	const two = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: ssa, namespace: default}}`
 	byCI, byThree := []string{"--live", live(t, "flux-ci")}, []string{"--live", three}
 	meant := func(typed, other string) string {
-		return `note: "` + typed + `" owns nothing of configmap/x: did you mean --field-manager ` + other + ", who applies it?\n"
+		return `note: "` + typed + `" owns nothing of configmap/x; unless it is a new manager, did you mean --field-manager ` + other + "?\n"
 	}
 	for _, c := range []struct {
 		document string
@@ -258,7 +292,7 @@ func TestTheFieldManagerIsHintedAt(t *testing.T) {
 		{strings.Replace(mine, "x", "other", 1), byCI, assumed},
 		{two, append([]string{"--field-manager", "nobody"}, byThree...), ""},
 		{two, append([]string{"--field-manager", "Argo-CD"}, byThree...),
-			`note: "Argo-CD" owns nothing of deployment.apps/ssa: did you mean --field-manager argocd, who applies it?` + "\n"},
+			`note: "Argo-CD" owns nothing of deployment.apps/ssa; unless it is a new manager, did you mean --field-manager argocd?` + "\n"},
 		{two, append([]string{"--field-manager", "kube-controller-manager"}, byThree...), ""},
 		{mine, append([]string{"-o", "json"}, byCI...), ""},
 	} {

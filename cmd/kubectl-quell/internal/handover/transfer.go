@@ -148,6 +148,9 @@ func (o options) run() error {
 		return fieldowners.Handover{From: o.isFrom, Paths: o.paths, To: o.to}
 	})
 	if errors.Is(err, fieldowners.ErrNothing) {
+		if slices.ContainsFunc(o.paths, hasIndex) {
+			return fmt.Errorf("%w: items of most lists are owned by their keys, as in [name=\"web\"], which 'kubectl quell blame -o yaml' shows; nothing was changed", err)
+		}
 		return fmt.Errorf("%w: see 'kubectl quell blame' or 'kubectl quell managers' for who does; nothing was changed", err)
 	}
 	return err
@@ -158,4 +161,9 @@ func (o options) isFrom(owner fieldowners.Owner) bool {
 		(o.operation == "" || o.operation == string(owner.Operation)) &&
 		(len(o.subresources) == 0 || slices.Contains(o.subresources, owner.Subresource)) &&
 		(o.apiVersion == "" || o.apiVersion == owner.APIVersion)
+}
+
+// hasIndex reports whether a path names an item of a list by its place.
+func hasIndex(path fieldpath.Path) bool {
+	return slices.ContainsFunc(path, func(e fieldpath.PathElement) bool { return e.Index != nil })
 }

@@ -22,11 +22,16 @@ func (o *conflictOptions) readStored() error {
 		return nil
 	}
 	o.stored = map[show.ObjectRef]*unstructured.Unstructured{}
+	isTracked := false
 	stored := cluster.Selection{Files: resource.FilenameOptions{Filenames: o.live}}
 	err := stored.Manifests(o.frame, true, func(live cluster.Object) error { // none at all is what a failed kubectl get leaves
 		o.stored[identity(live.Unstructured)] = live.Unstructured
+		isTracked = isTracked || len(live.GetManagedFields()) > 0
 		return nil
 	})
+	if err == nil && !isTracked {
+		fmt.Fprintln(o.frame.ErrOut, "note: nothing in --live has managedFields: kubectl get -o yaml writes them with --show-managed-fields only")
+	}
 	if err != nil {
 		return fmt.Errorf("read --live %s: %w", strings.Join(o.live, ","), err)
 	}
