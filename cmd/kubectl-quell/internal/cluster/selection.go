@@ -11,6 +11,8 @@ import (
 	"github.com/hduolab/quell/cmd/kubectl-quell/internal/show"
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/resource"
@@ -87,7 +89,17 @@ func (s *Selection) Validate(args []string) error {
 	case len(s.Files.Filenames) > 0 && s.Files.Kustomize != "":
 		return errors.New("-f and -k exclude each other")
 	}
-	return checkNames(args)
+	return errors.Join(checkNames(args), s.checkSelectors())
+}
+
+func (s *Selection) checkSelectors() error {
+	if _, err := labels.Parse(s.selector); err != nil {
+		return fmt.Errorf("-l %q: %w", s.selector, err)
+	}
+	if _, err := fields.ParseSelector(s.fieldSelector); err != nil {
+		return fmt.Errorf("--field-selector %q: %w", s.fieldSelector, err)
+	}
+	return nil
 }
 
 // checkNames refuses what kubectl's own builder would refuse later, in words that go with this program.

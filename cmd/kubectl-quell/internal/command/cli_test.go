@@ -30,7 +30,7 @@ func TestUsageErrors(t *testing.T) {
 		"conflicts x --offline", "conflicts -f x --schema y", "conflicts -f x --live y", "conflicts -f x --field-manager=", "conflicts -f x --time never", "noop",
 		"noop -f x -o wide", "transfer x", "transfer x --from a", "transfer --from a --to b", "transfer x --from a --to b --operation X",
 		"transfer x --from a --to b --path [", "transfer x --from a --to b --dry-run=client", "release x", "release x --manager a --path ..",
-		"restore", "restore a b", "blame pods/a/b", "managers pods/a/b/c", "blame pods a/b", "noop pods/a pods", "restore a -f b", "restore -f a -f b", "restore -", "restore -f -", "restore a --dry-run=x", "diff-owners", "diff-owners x", "diff-owners -f x --watch", "diff-owners x --watch",
+		"restore", "restore a b", "blame pods/a/b", "managers pods -l a=b=c", "release pods --manager a --field-selector x", "managers pods/a/b/c", "blame pods a/b", "noop pods/a pods", "restore a -f b", "restore -f a -f b", "restore -", "restore -f -", "restore a --dry-run=x", "diff-owners", "diff-owners x", "diff-owners -f x --watch", "diff-owners x --watch",
 		"version x", "version -o wide", "diff-owners -f x -o wide", "managers x --fix --pairs", "managers x --fix -o json", "managers -f x --fix", "managers x --dry-run=x",
 		"transfer x --from a --to \x01", "noop -f x --field-manager \x01",
 		"storm x --all", "storm x/y", "storm --all --custom", "storm --for=-1s", "storm --rate 0", "storm -o x", "audit", "audit x --rate 0",
