@@ -114,9 +114,9 @@ var _ = Describe("conflicts", func() {
 		Expect(table).To(MatchRegexp(`gadget\.test\.quell\.dev/g +\.spec\.text +"two" +"one" +author \(Apply\)`))
 		Expect(table).To(MatchRegexp(`(?s)with force, these owners lose:.*gadget\.test\.quell\.dev/g +\.spec\.text +author \(Apply\)`))
 		for _, command := range []string{"conflicts", "noop"} {
-			Expect(quell(ctx, command, "-f", both, "-n", ns, "--field-manager", "autor").err).To(And(
-				ContainSubstring(`note: "autor" owns nothing of deployment.apps/web; unless it is a new manager, did you mean --field-manager ci?`),
-				ContainSubstring(`note: "autor" owns nothing of gadget.test.quell.dev/g; unless it is a new manager, did you mean --field-manager author?`)))
+			Expect(quell(ctx, command, "-f", both, "-n", ns, "--field-manager", "author2").err).To(And(
+				ContainSubstring(`note: "author2" owns nothing of deployment.apps/web; unless it is a new manager, did you mean --field-manager ci?`),
+				ContainSubstring(`note: "author2" owns nothing of gadget.test.quell.dev/g; unless it is a new manager, did you mean --field-manager author?`)))
 		}
 		before := get(ctx, web)
 		Expect(before.GetManagedFields()).To(HaveLen(len(get(ctx, web).GetManagedFields())))

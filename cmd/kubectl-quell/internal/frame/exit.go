@@ -45,7 +45,7 @@ func Code(err error) int {
 // Texts are what several objects of one run failed with, each text once, so that each can have a line.
 func Texts(err error) []string {
 	var parts []error
-	switch several := err.(type) {
+	switch several := any(err).(type) { // not what is wrapped: the words around it would be lost
 	case utilerrors.Aggregate:
 		parts = several.Errors()
 	case interface{ Unwrap() []error }: // joined

@@ -232,7 +232,8 @@ func (r ConflictReport) print(out io.Writer, palette show.Palette, times show.Ti
 	names := show.Names(r.Items, func(i ConflictItem) show.ObjectRef { return i.Object })
 	for n, i := range r.Items {
 		for _, c := range i.Conflicts {
-			conflicts = append(conflicts, []string{names[n], c.Path, show.Value(c.Yours, c.isYours), show.Value(c.Live, c.isLive), c.Owner.Line(times, now)})
+			values := show.Values(show.Compared{Value: c.Yours, Found: c.isYours}, show.Compared{Value: c.Live, Found: c.isLive})
+			conflicts = append(conflicts, []string{names[n], c.Path, values[0], values[1], c.Owner.Line(times, now)})
 		}
 		for _, l := range i.Losses {
 			losses = append(losses, []string{names[n], l.Path, l.Owner.Line(times, now)})

@@ -176,7 +176,8 @@ func printFindings(out io.Writer, findings []Finding) error {
 		used[f.Cause] = true
 		row := []string{"  " + f.Path, f.Cause, "", "", ""}
 		if f.isSent || f.isLive || f.isResult {
-			row = append(row[:2], show.Value(f.Sent, f.isSent), show.Value(f.Live, f.isLive), show.Value(f.Result, f.isResult))
+			sent, live, result := show.Compared{Value: f.Sent, Found: f.isSent}, show.Compared{Value: f.Live, Found: f.isLive}, show.Compared{Value: f.Result, Found: f.isResult}
+			row = append(row[:2], show.Values(sent, live, result)...)
 		}
 		rows = append(rows, row)
 	}

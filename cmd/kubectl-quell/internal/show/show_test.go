@@ -51,6 +51,22 @@ func TestValue(t *testing.T) {
 	}
 }
 
+func TestLongValuesAreShownWhereTheyDiffer(t *testing.T) {
+	long := strings.Repeat("x", 500)
+	for _, c := range []struct{ a, b, wantA, wantB string }{
+		{long + "1" + long, long + "2", "..." + long[:20] + "1" + long[:39] + "...", "..." + long[:20] + `2"`},
+		{long, long, `"` + long[:59] + "...", `"` + long[:59] + "..."},
+		{long, long + "y", "..." + long[:20] + `"`, "..." + long[:20] + `y"`},
+		{"a" + long, "b" + long, `"a` + long[:58] + "...", `"b` + long[:58] + "..."},
+		{"a", "b", `"a"`, `"b"`},
+		{long[:50], long[:49] + "y", `"` + long[:50] + `"`, `"` + long[:49] + `y"`},
+	} {
+		if got := Values(Compared{c.a, true}, Compared{nil, false}, Compared{c.b, true}); !slices.Equal(got, []string{c.wantA, "<absent>", c.wantB}) {
+			t.Errorf("got %q, want %q and %q", got, c.wantA, c.wantB)
+		}
+	}
+}
+
 func TestTimes(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	when := metav1.NewTime(now.Add(-90 * time.Minute))

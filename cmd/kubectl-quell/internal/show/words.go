@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -47,15 +46,69 @@ func (t Times) Format(when *metav1.Time, now time.Time) string {
 const maxValue = 60
 
 // Value writes a value of an object as one short line of JSON; absent is written as <absent>.
-func Value(v any, found bool) string {
-	if !found {
-		return "<absent>"
+func Value(v any, found bool) string { return Values(Compared{v, found})[0] }
+
+// Compared is a value, or none, that is shown beside others.
+type Compared struct {
+	Value any
+	Found bool
+}
+
+// Values writes values of one field as Value does. Long ones which begin alike are shown from shortly before where they differ.
+func Values(values ...Compared) []string {
+	var texts [][]rune
+	for _, v := range values {
+		if v.Found {
+			texts = append(texts, []rune(Escape(Exact(v.Value))))
+		}
 	}
-	text := Escape(Exact(v))
-	if utf8.RuneCountInString(text) > maxValue {
-		return string([]rune(text)[:maxValue]) + "..."
+	from := beginning(texts)
+	cells := make([]string, len(values))
+	for i, v := range values {
+		if cells[i] = "<absent>"; v.Found {
+			cells[i], texts = cut(texts[0], from), texts[1:]
+		}
 	}
-	return text
+	return cells
+}
+
+// beginning is from where on texts are shown: from their beginning, unless that is alike and leaves no room for what is not.
+func beginning(texts [][]rune) int {
+	const context = maxValue / 3
+	var alike []rune
+	longest := 0
+	for _, text := range texts {
+		alike, longest = common(alike, text), max(longest, len(text))
+	}
+	if longest <= maxValue || len(alike) == longest || len(alike) <= 2*context {
+		return 0
+	}
+	return len(alike) - context
+}
+
+// common is how two texts begin alike; nil stands for any text.
+func common(a, b []rune) []rune {
+	if a == nil {
+		return b
+	}
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return a[:n]
+}
+
+// cut leaves of a text what a cell shows from a place on.
+func cut(text []rune, from int) string {
+	const more = "..."
+	before, after := "", ""
+	if from > 0 {
+		before = more
+	}
+	if len(text)-from > maxValue {
+		text, after = text[:from+maxValue], more
+	}
+	return before + string(text[from:]) + after
 }
 
 // Count writes a number with its noun, in the plural unless it is 1.

@@ -83,8 +83,9 @@ func (p printer) line(i Item) string {
 		return p.palette.Warn("the object was deleted and created anew")
 	}
 	line := p.palette.Of(names(i.move), i.Path) + "  " + show.Escape(inWords(i.move))
-	if was, is := show.Value(i.Before, i.wasThere), show.Value(i.After, i.isThere); was != is {
-		line += "  " + was + " -> " + is
+	values := show.Values(show.Compared{Value: i.Before, Found: i.wasThere}, show.Compared{Value: i.After, Found: i.isThere})
+	if values[0] != values[1] {
+		line += "  " + values[0] + " -> " + values[1]
 	}
 	return line
 }
