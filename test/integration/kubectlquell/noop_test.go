@@ -215,6 +215,26 @@ var _ = Describe("noop", func() {
 		expect(ctx, 3, "noop", "-f", file(gadget(`spec: {nosuch: y}`)), "-n", ns)
 	})
 
+	It("looks nowhere else than in the namespace of -n", func(ctx SpecContext) {
+		ns := namespace(ctx)
+		elsewhere := file(strings.Replace(gadget(`spec: {text: x}`), "name: g", "name: g, namespace: default", 1))
+		for _, command := range []string{"noop", "conflicts"} {
+			r := quell(ctx, command, "-f", elsewhere, "-n", ns)
+			Expect(r.code).To(Equal(3), command)
+			Expect(r.err).To(ContainSubstring(`the namespace from the provided object "default" does not match the namespace "`+ns+`"`), command)
+		}
+	})
+
+	It("names a subresource that there is not", func(ctx SpecContext) {
+		ns := namespace(ctx)
+		mustApply(ctx, "op", ns, gadget(`spec: {text: x}`))
+		for _, command := range []string{"noop", "conflicts"} {
+			r := quell(ctx, command, "-f", file(gadget(`spec: {text: y}`)), "-n", ns, "--subresource", "nope")
+			Expect(r.code).To(Equal(3), command)
+			Expect(r.err).To(ContainSubstring(`through subresource "nope" as a dry run: `), command)
+		}
+	})
+
 	It("refuses what the API server refuses: keys that repeat or are missing", func(ctx SpecContext) {
 		ns := namespace(ctx)
 		mustApply(ctx, "op", ns, gadget(`spec: {text: x}`))

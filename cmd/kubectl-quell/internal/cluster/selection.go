@@ -227,7 +227,8 @@ func (s *Selection) withFiles(f *frame.Frame, builder *resource.Builder) *resour
 }
 
 // Manifests calls fn for each document of the files with what the API server knows of its kind. Without a server
-// (offline) nothing is known but the document. No document at all is an error: nothing would have been looked at.
+// (offline) nothing is known but the document. No document at all is an error: nothing would have been looked at. As with kubectl
+// apply, a document in another namespace than that of -n is one too.
 func (s *Selection) Manifests(f *frame.Frame, offline bool, fn func(Object) error) error {
 	if offline {
 		return s.visitFiles(f, fn)
@@ -235,6 +236,9 @@ func (s *Selection) Manifests(f *frame.Frame, offline bool, fn func(Object) erro
 	builder, err := s.builder(f)
 	if err != nil {
 		return err
+	}
+	if *f.Config.Namespace != "" {
+		builder.RequireNamespace()
 	}
 	return visit(s.withFiles(f, builder).Flatten(), fn)
 }

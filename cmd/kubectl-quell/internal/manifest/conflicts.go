@@ -172,7 +172,7 @@ func (o *conflictOptions) examine(document cluster.Object) (ConflictItem, error)
 	refusal := o.try(document, live, false)
 	found := fieldowners.Conflicts(refusal.err)
 	if refusal.err != nil && len(found) == 0 {
-		return item, fmt.Errorf("apply %s as a dry run: %w", cluster.Ref(document.Unstructured), refusal.err)
+		return item, fmt.Errorf("apply %s as a dry run: %w", o.target(document), refusal.err)
 	}
 	spellings := fieldowners.NewSpellings(entries, document.Object)
 	for _, c := range found {
@@ -184,7 +184,7 @@ func (o *conflictOptions) examine(document cluster.Object) (ConflictItem, error)
 	}
 	forced := o.try(document, live, true)
 	if forced.err != nil {
-		return item, fmt.Errorf("apply %s with force as a dry run: %w", cluster.Ref(document.Unstructured), forced.err)
+		return item, fmt.Errorf("apply %s with force as a dry run: %w", o.target(document), forced.err)
 	}
 	item.Losses = o.losses(entries, fieldowners.Parse(forced.object.GetManagedFields()))
 	return item, nil

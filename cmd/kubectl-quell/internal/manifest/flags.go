@@ -79,6 +79,15 @@ func (fl *flags) manifests(f *frame.Frame, args []string, offline bool, fn func(
 	})
 }
 
+// target is what is applied to, in words. That there is no such subresource is told by the API server in words that name nothing.
+func (fl *flags) target(document cluster.Object) string {
+	name := cluster.Ref(document.Unstructured)
+	if fl.apply.Subresource != "" {
+		name += fmt.Sprintf(" through subresource %q", fl.apply.Subresource)
+	}
+	return name
+}
+
 // read gets the live object, or nil when there is none yet.
 func read(document cluster.Object) (*unstructured.Unstructured, error) {
 	live, err := cluster.Get(document.Info, "")

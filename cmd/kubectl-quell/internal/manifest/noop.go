@@ -127,7 +127,7 @@ func (o noopOptions) readAndApply(document cluster.Object) (live, result *unstru
 		}
 		result, err = o.apply.DryRun(document.Info, document.Unstructured)
 		if err != nil {
-			return live, nil, fmt.Errorf("apply %s as a dry run: %w", cluster.Ref(document.Unstructured), err)
+			return live, nil, fmt.Errorf("apply %s as a dry run: %w", o.target(document), err)
 		}
 		if result.GetResourceVersion() == live.GetResourceVersion() {
 			return live, result, nil
