@@ -302,3 +302,13 @@ func TestTheFieldManagerIsHintedAt(t *testing.T) {
 		}
 	}
 }
+
+// A gate must not pass because of what it could not see.
+func TestUnknownSchemasAreNoted(t *testing.T) {
+	const document = "{apiVersion: example.com/v1, kind: Widget, metadata: {name: x}, data: {a: '1'}}\n---\n"
+	const note = "note: the schema of Widget of example.com/v1 is not known, so its lists are taken for atomic, "
+	r := run(t, document+document, "conflicts", "-f", "-", "--offline", "--live", live(t, "one"), "-o", "json")
+	if r.code != 0 || !strings.HasPrefix(r.err, note) || strings.Count(r.err, "\n") != 1 {
+		t.Errorf("exit code %d, %q", r.code, r.err)
+	}
+}

@@ -38,7 +38,7 @@ func (fl *Flags) AddBackup(cmd *cobra.Command) {
 // Validate judges the flags.
 func (fl *Flags) Validate() error {
 	if fl.dryRun != "none" && fl.dryRun != "server" {
-		return fmt.Errorf("--dry-run must be none or server, is %q", fl.dryRun)
+		return fmt.Errorf("--dry-run must be none or server, which alone knows the owners, is %q", fl.dryRun)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/hduolab/quell/controller/fieldowners"
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // ConflictReport is the answer of kubectl quell conflicts.
@@ -64,6 +65,8 @@ type conflictOptions struct {
 	args  []string
 	// stored are the live objects of an offline run.
 	stored map[show.ObjectRef]*unstructured.Unstructured
+	// guessed are the kinds whose schema is not known, of which it has been told.
+	guessed map[schema.GroupVersionKind]bool
 }
 
 // NewConflicts makes the command.
@@ -104,7 +107,7 @@ The exit code is 1 when there are conflicts, so that the command can gate a pipe
 	cmd.ValidArgsFunction = cluster.CompleteTypes(f)
 	cmd.RunE = f.Run(fl.validate, func(cmd *cobra.Command, args []string) error {
 		fl.hint(cmd)
-		return (&conflictOptions{conflictFlags: fl, frame: f, args: args}).run()
+		return (&conflictOptions{conflictFlags: fl, frame: f, args: args, guessed: map[schema.GroupVersionKind]bool{}}).run()
 	})
 	fl.addFlags(cmd)
 	cmd.Flags().StringVar(&fl.times, "time", string(show.Relative), "when an owner last wrote: relative, absolute or none")

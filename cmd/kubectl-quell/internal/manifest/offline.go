@@ -95,6 +95,11 @@ func (o *conflictOptions) types(gvk schema.GroupVersionKind) (managedfields.Type
 		return builtIn, nil
 	}
 	if o.schema == "" {
+		if !o.guessed[gvk] {
+			o.guessed[gvk] = true
+			fmt.Fprintf(o.frame.ErrOut, "note: the schema of %s is not known, so its lists are taken for atomic, and conflicts in their items are not seen: give it with --schema\n",
+				show.Escape(gvk.Kind+" of "+gvk.GroupVersion().String()))
+		}
 		return managedfields.NewDeducedTypeConverter(), nil
 	}
 	raw, err := os.ReadFile(o.schema)
