@@ -17,8 +17,12 @@ type Key struct {
 	Namespace, Name string
 }
 
-// String is such as widgets.example.com/team-a/w1; without a name it is that of a resource.
+// String is such as widgets.example.com/team-a/w1. Without a name it is that of a resource, with its namespace, if any, behind it as
+// kubectl takes it: widgets.example.com/team-a would be an object of no namespace.
 func (k Key) String() string {
+	if k.Name == "" && k.Namespace != "" {
+		return k.GroupResource.String() + " -n " + k.Namespace
+	}
 	parts := []string{k.GroupResource.String(), k.Namespace, k.Name}
 	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), "/")
 }
