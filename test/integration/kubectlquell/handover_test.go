@@ -121,6 +121,14 @@ var _ = Describe("transfer, release and restore", func() {
 		Expect(quell(ctx, "restore", backup, "--yes").err).To(ContainSubstring(ns+"/a: it is as it was before"), "and may be run again")
 	})
 
+	It("has nothing to do where nothing is selected", func(ctx SpecContext) {
+		ns := namespace(ctx)
+		for _, args := range [][]string{{"release", "--manager", "old"}, {"transfer", "--from", "old", "--to", "new"}} {
+			r := quell(ctx, append(args, "deployments", "-n", ns, "-l", "app=none", "--yes")...)
+			Expect(r).To(Equal(result{0, "", "no objects found\n"}))
+		}
+	})
+
 	It("asks, and stores nothing in a dry run", func(ctx SpecContext) {
 		ns := namespace(ctx)
 		cm := mustApply(ctx, "old", ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: cm}, data: {a: b}}`)

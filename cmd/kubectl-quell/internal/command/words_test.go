@@ -44,12 +44,13 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"managers pods/a/b/c":               "name the object by TYPE/NAME\n",
 		"transfer pods a/b --from a --to b": "either by TYPE/NAME, each of them, or by TYPE NAME\n",
 		"restore -f -":                      "say --yes, or --dry-run=server",
-		"conflicts -f " + hpa + " --offline --live " + hpa:                                                       "give the manifest without them",
-		"conflicts -f " + hpa + " --offline --live " + empty:                                                     "error: read --live ",
-		"conflicts -f " + web + " --offline --live " + three + " --schema testdata/objects/custom-odd-text.json": "kubectl get --raw /openapi/v3/",
-		"storm --for 1s --report no-such-folder/x.html":                                                          "the report cannot be written: no-such-folder/x.html: no such file",
-		"noop -f " + web + noServer:                                                                              "is the cluster running",
-		"restore " + full + noServer:                                                                             "is the cluster running",
+		"conflicts -f " + hpa + " --offline --live " + hpa:                                                                         "give the manifest without them",
+		"conflicts -f " + hpa + " --offline --live " + empty:                                                                       "error: read --live ",
+		"conflicts -f " + web + " --offline --live " + three + " --schema testdata/objects/custom-odd-text.json":                   "kubectl get --raw /openapi/v3/",
+		"storm --for 1s --report no-such-folder/x.html":                                                                            "the report cannot be written: no-such-folder/x.html: no such file",
+		"noop -f " + web + noServer:                                                                                                "is the cluster running",
+		"conflicts -f " + file(t, "{apiVersion: v1, kind: ConfigMap, metadata: {generateName: x}}") + " --offline --live " + three: "a ConfigMap in the input has no name",
+		"restore " + full + noServer:                                                                                               "is the cluster running",
 	} {
 		if r := run(t, "", strings.Fields(line)...); r.code < frame.Usage || !strings.Contains(r.err, want) {
 			t.Errorf("%s: exit code %d, %q lacks %q", line, r.code, r.err, want)

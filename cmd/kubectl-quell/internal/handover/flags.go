@@ -47,10 +47,12 @@ func (fl *Flags) Validate() error {
 func (fl *Flags) Given() bool { return fl.dryRun != "none" || fl.backup != "" || fl.yes }
 
 // HandOver shows what is handed over in the objects of a selection, asks, writes a backup, and does it. Objects with nothing to
-// hand over are left aside; without any other the error is fieldowners.ErrNothing.
+// hand over are left aside; without any other the error is fieldowners.ErrNothing, unless nothing was selected at all.
 func (fl *Flags) HandOver(f *frame.Frame, selection *cluster.Selection, args []string, choose func(cluster.Object) fieldowners.Handover) error {
 	var changes []*change
+	visited := false
 	err := selection.Visit(f, args, func(object cluster.Object) error {
+		visited = true
 		handover := choose(object)
 		c, err := newChange(object, func(u *unstructured.Unstructured) ([]metav1.ManagedFieldsEntry, error) {
 			return handover.Apply(u.GetManagedFields())
@@ -61,7 +63,7 @@ func (fl *Flags) HandOver(f *frame.Frame, selection *cluster.Selection, args []s
 		changes = append(changes, c)
 		return err
 	})
-	if err != nil {
+	if err != nil || !visited { // of which Visit tells
 		return err
 	}
 	if len(changes) == 0 {

@@ -59,6 +59,9 @@ func (fl *flags) tellHints(f *frame.Frame, objects int) {
 func (fl *flags) manifests(f *frame.Frame, args []string, offline bool, fn func(cluster.Object) error) error {
 	if fl.selection.FromFiles() {
 		return fl.selection.Manifests(f, offline, func(document cluster.Object) error {
+			if document.GetName() == "" {
+				return fmt.Errorf("a %s in the input has no name, and an apply is to an object of a name: generateName is for kubectl create", show.Escape(document.GetKind()))
+			}
 			if len(document.GetManagedFields()) > 0 {
 				return fmt.Errorf("%s has metadata.managedFields, with which the API server takes no apply: give the manifest without them",
 					cluster.Ref(document.Unstructured))
