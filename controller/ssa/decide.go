@@ -59,7 +59,7 @@ func (c *call) findReasons() error {
 		c.result.Reasons = nil
 	}
 	if c.opts.Subresource == "" && len(c.result.Reasons) == 0 {
-		c.result.Reasons = moved("", c.object.Object, c.arranged())
+		c.result.Reasons = moved("", c.object.Object, c.arranged(c.Live))
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ const (
 	Gone Outcome = "Gone"
 	// Replaced: the object that was written is not the one that the caller saw, but a later one of the same name.
 	Replaced Outcome = "Replaced"
-	// DoesNotStick: the API server accepts the content and does not keep it; Reasons has the paths.
+	// DoesNotStick: the API server accepts the content and does not keep it, or keeps a list in another order; Reasons has the paths.
 	DoesNotStick Outcome = "DoesNotStick"
 	// Contended: other writers keep taking fields back; they are repaired once after each pause only, and the outcome stays
 	// until they have left them alone for a while. Reasons are those of the fight.

@@ -144,7 +144,7 @@ func (c *call) version() string {
 func (c *call) body() *unstructured.Unstructured {
 	object := c.object.Object
 	if c.Live != nil && c.opts.Subresource != "" {
-		object = c.arranged()
+		object = c.arranged(c.Live)
 	}
 	body := &unstructured.Unstructured{Object: object}
 	if c.Live != nil && c.opts.Subresource == "" {
@@ -161,9 +161,9 @@ func pin(object map[string]any, field, value string) map[string]any {
 	return with(object, "metadata", with(metadata, field, value))
 }
 
-// arranged is the content with its lists in live order.
-func (c *call) arranged() map[string]any {
-	live, err := runtime.DefaultUnstructuredConverter.ToUnstructured(c.Live)
+// arranged is the content with its lists in the order of an object.
+func (c *call) arranged(o client.Object) map[string]any {
+	live, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
 		return c.object.Object
 	}
@@ -347,7 +347,8 @@ func (c *call) effect(ctx context.Context, live, answer client.Object) Outcome {
 	return Applied
 }
 
-// unsticky are the fields that were sent and that the answer has with another value, or not as ours.
+// unsticky are the fields that were sent and that the answer has with another value, or not as ours, and lists that it has in another
+// order: that is not the API server's doing, so an admission webhook or policy sorts them, and would again.
 func (c *call) unsticky(answer client.Object) ([]Reason, error) {
 	typed, err := fieldowners.Typed(answer, answer.GetObjectKind().GroupVersionKind(), c.opts.Types)
 	if err != nil {
@@ -364,6 +365,9 @@ func (c *call) unsticky(answer client.Object) ([]Reason, error) {
 		owned = mine.Fields
 	}
 	reasons := appendPaths(nil, Lost, v.differing.Union(c.fields.Difference(owned)))
+	if c.opts.Subresource == "" {
+		reasons = append(reasons, moved("", c.object.Object, c.arranged(answer))...)
+	}
 	sortReasons(reasons)
 	return reasons, nil
 }
