@@ -8,6 +8,7 @@ import (
 
 	"github.com/hduolab/quell/controller/fieldowners"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -43,14 +44,23 @@ func (c *call) takeOver(ctx context.Context) error {
 // read gets the object past the cache.
 func (c *call) read(ctx context.Context) (*unstructured.Unstructured, error) {
 	fresh := &unstructured.Unstructured{}
-	fresh.SetGroupVersionKind(c.object.GroupVersionKind())
-	err := c.opts.Reader.Get(ctx, client.ObjectKeyFromObject(c.object), fresh)
-	return fresh, err
+	return fresh, c.readIn(ctx, c.object.GetAPIVersion(), fresh)
+}
+
+// readIn gets the object in an API version past the cache.
+func (c *call) readIn(ctx context.Context, version string, fresh *unstructured.Unstructured) error {
+	fresh.SetAPIVersion(version)
+	fresh.SetKind(c.object.GetKind())
+	return c.opts.Reader.Get(ctx, client.ObjectKeyFromObject(c.object), fresh)
 }
 
 // patchEntries merges former entries of fresh in the API server. fresh is what came back, or as it was when it changed meanwhile.
 func (c *call) patchEntries(ctx context.Context, fresh *unstructured.Unstructured) error {
-	entries, err := c.merged(fresh.GetManagedFields())
+	version, err := c.versionOf(ctx, fresh.GetManagedFields())
+	if err != nil {
+		return err
+	}
+	entries, err := c.merged(fresh.GetManagedFields(), version)
 	if err != nil {
 		c.leave(ctx, err)
 		return nil
@@ -92,6 +102,40 @@ func (c *call) leave(ctx context.Context, err error) {
 		"kind", c.record.kind, "name", c.object.GetName(), "fieldManager", c.opts.FieldManager)
 }
 
+// versionOf is the API version in which our own entry is to name the fields of former ones: that of all of them, since the API server
+// then converts the object to it at our next apply and removes what is not wanted also where its name is another one in the content's
+// version. When they are of several versions, or of one that is not served any more, it is the content's: fields that have the same
+// name there are ours, the others are nobody's and stay.
+func (c *call) versionOf(ctx context.Context, entries []metav1.ManagedFieldsEntry) (string, error) {
+	content := c.object.GetAPIVersion()
+	var version string
+	for _, e := range entries {
+		switch {
+		case !c.isMerged(e):
+		case version != "" && version != e.APIVersion:
+			return content, nil
+		default:
+			version = e.APIVersion
+		}
+	}
+	if version == content {
+		return content, nil
+	}
+	err := c.readIn(ctx, version, &unstructured.Unstructured{})
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return content, nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("read %s %q in %s, in which a former manager wrote: %w", c.record.kind, c.object.GetName(), version, err)
+	}
+	return version, nil
+}
+
+// isMerged reports whether an entry is ours or to be merged into ours.
+func (c *call) isMerged(e metav1.ManagedFieldsEntry) bool {
+	return c.isFormer(e) || fieldowners.OwnerOf(&e).Same(c.owner())
+}
+
 // isFormer reports whether an entry is to be merged into ours.
 func (c *call) isFormer(e metav1.ManagedFieldsEntry) bool {
 	if e.Subresource != c.opts.Subresource || fieldowners.OwnerOf(&e).Same(c.owner()) {
@@ -102,12 +146,12 @@ func (c *call) isFormer(e metav1.ManagedFieldsEntry) bool {
 }
 
 // merged gives our own entry the fields of all former ones, which disappear.
-func (c *call) merged(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, error) {
+func (c *call) merged(entries []metav1.ManagedFieldsEntry, version string) ([]metav1.ManagedFieldsEntry, error) {
 	fields := fieldpath.NewSet()
 	var others []metav1.ManagedFieldsEntry
 	var latest *metav1.Time
 	for _, e := range entries {
-		if !c.isFormer(e) && !fieldowners.OwnerOf(&e).Same(c.owner()) {
+		if !c.isMerged(e) {
 			others = append(others, e)
 			continue
 		}
@@ -126,6 +170,6 @@ func (c *call) merged(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFiel
 	}
 	return append(others, metav1.ManagedFieldsEntry{
 		Manager: c.opts.FieldManager, Operation: metav1.ManagedFieldsOperationApply, Subresource: c.opts.Subresource,
-		APIVersion: c.object.GetAPIVersion(), Time: latest, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(string(raw)),
+		APIVersion: version, Time: latest, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(string(raw)),
 	}), nil
 }

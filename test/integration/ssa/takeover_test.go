@@ -12,12 +12,18 @@ import (
 	"github.com/hduolab/quell/test/localcluster"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/applyconfigurations"
+	autoscalingv1ac "k8s.io/client-go/applyconfigurations/autoscaling/v1"
+	autoscalingv2ac "k8s.io/client-go/applyconfigurations/autoscaling/v2"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -263,7 +269,7 @@ var _ = Describe("a kind with two served versions", Ordered, func() {
 		c["apiVersion"] = "test.quell.dev/" + version
 		return c
 	}
-	var name string
+	var name, orphaned string
 	var old *unstructured.Unstructured
 
 	It("is bounded when one manager alternates between them, and says so", func(ctx SpecContext) {
@@ -302,6 +308,12 @@ var _ = Describe("a kind with two served versions", Ordered, func() {
 		Expect(err).To(terminal("test.quell.dev/v1beta1", "test.quell.dev/v1,", "same version"))
 	})
 
+	It("of which a former manager used one that is not served any more", func(ctx SpecContext) {
+		orphaned = newObject(ctx, "Twin")
+		old := with(versioned("v1beta1", orphaned), "status", any(content{"s": "old", "i": 1}))
+		Expect(admin.Status().Apply(ctx, old.copied(), client.FieldOwner(former))).To(Succeed())
+	})
+
 	It("of which one is not served any more is a terminal error that names the entry", func(ctx SpecContext) {
 		name = newObject(ctx, "Twin")
 		Expect(admin.Status().Apply(ctx, versioned("v1beta1", name).copied(), client.FieldOwner(they))).To(Succeed())
@@ -336,10 +348,111 @@ var _ = Describe("a kind with two served versions", Ordered, func() {
 		Expect(write(ctx, newWriter(newClock()), object("Twin", name, content{"status": content{"i": 1}}), fetch(ctx, "Twin", name)).Outcome).To(Equal(ssa.Applied))
 	})
 
+	It("has fields taken over from a former manager that used the one that is gone", func(ctx SpecContext) {
+		desired := object("Twin", orphaned, content{"status": content{"s": "new"}})
+		Expect(write(ctx, newWriter(newClock(), formerly), desired, fetch(ctx, "Twin", orphaned)).Migrated).To(BeTrue())
+		live := fetch(ctx, "Twin", orphaned)
+		Expect(field(live, "status")).To(Equal(content{"s": "new"}))
+		Expect(managers(live)).To(ConsistOf(me + "/Apply/status"))
+	})
+
 	It("is an error, not Gone, for a writer of the version that is gone", func(ctx SpecContext) {
 		_, err := newWriter(newClock()).Write(ctx, ssa.Intent{Desired: versioned("v1beta1", name), Live: old})
 		Expect(err).To(HaveOccurred())
 		Expect(ssa.IsTerminal(err)).To(BeFalse())
+	})
+})
+
+// behavior is the annotation that autoscaling/v1 has for what is spec.behavior in autoscaling/v2.
+const behavior = "autoscaling.alpha.kubernetes.io/behavior"
+
+// scaler is an autoscaler in autoscaling/v1 that scales down after a minute, scaler2 one in autoscaling/v2 that does so after some seconds.
+func scaler(name string) *autoscalingv1ac.HorizontalPodAutoscalerApplyConfiguration {
+	target := autoscalingv1ac.CrossVersionObjectReference().WithAPIVersion("apps/v1").WithKind("Deployment").WithName(name)
+	return autoscalingv1ac.HorizontalPodAutoscaler(name, namespace).
+		WithAnnotations(map[string]string{behavior: `{"ScaleDown":{"StabilizationWindowSeconds":60,` +
+			`"SelectPolicy":"Max","Policies":[{"Type":"Percent","Value":100,"PeriodSeconds":15}]}}`}).
+		WithSpec(autoscalingv1ac.HorizontalPodAutoscalerSpec().WithMinReplicas(2).WithMaxReplicas(5).WithScaleTargetRef(target))
+}
+
+func scaler2(name string, seconds ...int32) *autoscalingv2ac.HorizontalPodAutoscalerApplyConfiguration {
+	target := autoscalingv2ac.CrossVersionObjectReference().WithAPIVersion("apps/v1").WithKind("Deployment").WithName(name)
+	spec := autoscalingv2ac.HorizontalPodAutoscalerSpec().WithMaxReplicas(5).WithScaleTargetRef(target)
+	for _, s := range seconds {
+		spec.WithBehavior(autoscalingv2ac.HorizontalPodAutoscalerBehavior().
+			WithScaleDown(autoscalingv2ac.HPAScalingRules().WithStabilizationWindowSeconds(s)))
+	}
+	return autoscalingv2ac.HorizontalPodAutoscaler(name, namespace).WithSpec(spec)
+}
+
+func fetchScaler(ctx SpecContext, name string) *autoscalingv2.HorizontalPodAutoscaler {
+	GinkgoHelper()
+	h := &autoscalingv2.HorizontalPodAutoscaler{}
+	Expect(admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, h)).To(Succeed())
+	return h
+}
+
+// window is after how many seconds an autoscaler scales down, nil when it does not say.
+func window(h *autoscalingv2.HorizontalPodAutoscaler) *int32 {
+	if h.Spec.Behavior == nil || h.Spec.Behavior.ScaleDown == nil {
+		return nil
+	}
+	return h.Spec.Behavior.ScaleDown.StabilizationWindowSeconds
+}
+
+var _ = Describe("a kind whose fields have other names in another version", func() {
+	taker := func() *ssa.Applier {
+		return newApplier(newClock(), func(o *ssa.Options) {
+			o.Types, o.FormerManagers = applyconfigurations.NewTypeConverter(scheme), []string{former}
+		})
+	}
+	created := func(ctx SpecContext, name string) {
+		Expect(admin.Create(ctx, &autoscalingv1.HorizontalPodAutoscaler{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Annotations: scaler(name).Annotations},
+			Spec: autoscalingv1.HorizontalPodAutoscalerSpec{MinReplicas: ptr.To[int32](2), MaxReplicas: 5,
+				ScaleTargetRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: name}},
+		}, client.FieldOwner(former))).To(Succeed())
+	}
+	applied := func(ctx SpecContext, name string) {
+		Expect(admin.Apply(ctx, scaler(name), client.FieldOwner(former))).To(Succeed())
+	}
+	DescribeTable("has them taken over from a former manager that used the other",
+		func(ctx SpecContext, before func(SpecContext, string), seconds []int32, after OmegaMatcher) {
+			a, name := taker(), newName()
+			before(ctx, name)
+			result := apply(ctx, a, scaler2(name, seconds...), fetchScaler(ctx, name))
+			Expect(result.Migrated).To(BeTrue())
+			live := fetchScaler(ctx, name)
+			Expect(window(live)).To(after)
+			Expect(live.Spec.MinReplicas).To(HaveValue(BeEquivalentTo(1)), "the default, since it is not wanted any more")
+			Expect(wire.requests()).To(HaveLen(4), "read in both versions, take over, apply")
+			Expect(live.ManagedFields).To(HaveLen(1))
+			Expect(live.ManagedFields[0]).To(And(HaveField("Manager", me), HaveField("APIVersion", "autoscaling/v2")))
+			for _, a := range []*ssa.Applier{a, taker()} {
+				Expect(apply(ctx, a, scaler2(name, seconds...), live).Outcome).To(Equal(ssa.Unchanged))
+			}
+			Expect(wire.requests()).To(BeEmpty())
+		},
+		Entry("by applies, and are removed", applied, nil, BeNil()),
+		Entry("by updates, and are removed", created, nil, BeNil()),
+		Entry("by applies, and are stated anew", applied, []int32{90}, HaveValue(BeEquivalentTo(90))),
+		Entry("by updates, and keep their value", created, []int32{60}, HaveValue(BeEquivalentTo(60))),
+	)
+
+	It("has them left to nobody where we own fields in the one already", func(ctx SpecContext) {
+		name := newName()
+		applied(ctx, name)
+		apply(ctx, newBuiltin(), scaler2(name), fetchScaler(ctx, name))
+		wire.requests()
+		Expect(apply(ctx, taker(), scaler2(name), fetchScaler(ctx, name)).Migrated).To(BeTrue())
+		Expect(wire.requests()).To(HaveLen(3), "read, take over, apply")
+		live := fetchScaler(ctx, name)
+		Expect(window(live)).To(HaveValue(BeEquivalentTo(60)), "which is nobody's")
+		Expect(live.Spec.MinReplicas).To(HaveValue(BeEquivalentTo(1)))
+		Expect(live.ManagedFields).To(HaveLen(1))
+		Expect(apply(ctx, taker(), scaler2(name), live).Outcome).To(Equal(ssa.Unchanged))
+		Expect(apply(ctx, taker(), scaler2(name, 70), live).Outcome).To(Equal(ssa.Applied), "once it is said what it is to be")
+		Expect(window(fetchScaler(ctx, name))).To(HaveValue(BeEquivalentTo(70)))
 	})
 })
 
