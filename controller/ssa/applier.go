@@ -238,8 +238,10 @@ func (c *call) look(ctx context.Context) error {
 	}
 	if !c.isBehind() {
 		c.memory.answers.Remove(c.Live.GetUID())
-	} else if err := c.catchUp(ctx); err != nil {
+	} else if read, err := c.catchUp(ctx); err != nil {
 		return err
+	} else if read {
+		c.keep(c.Live)
 	}
 	return c.takeOver(ctx)
 }
@@ -261,25 +263,25 @@ func (c *call) isBehind() bool {
 	return c.record.wrote != "" && isOlder(c.Live.GetResourceVersion(), c.record.wrote)
 }
 
-// catchUp replaces a live object that is behind by what the API server answered to our last write or, when that is forgotten, by
-// what it has now.
-func (c *call) catchUp(ctx context.Context) error {
-	if answer, ok := c.memory.answers.Get(c.Live.GetUID()); ok {
+// catchUp replaces a live object that is behind by what the API server answered to our last write or, when that is forgotten or long
+// ago, by what it has now: versions go back when an API server is restored from a backup. It reports whether it read that.
+func (c *call) catchUp(ctx context.Context) (bool, error) {
+	if answer := c.memory.answer(c.Live.GetUID(), c.now); answer != nil {
 		c.Live = answer
-		return nil
+		return false, nil
 	}
 	// Whatever the old object says, the request then tells what is true.
 	c.record.doubt, c.record.last = true, digest{}
 	if c.opts.Reader == nil {
-		return nil
+		return false, nil
 	}
 	fresh, err := c.read(ctx)
 	if err != nil || fresh.GetUID() != c.Live.GetUID() {
-		return client.IgnoreNotFound(err)
+		return false, client.IgnoreNotFound(err)
 	}
 	c.record.doubt = false
 	c.Live, err = c.inScheme(fresh)
-	return err
+	return err == nil, err
 }
 
 // isOlder reports whether a resourceVersion is older than another one. Of two that cannot be compared neither is.
@@ -291,7 +293,7 @@ func isOlder(version, than string) bool {
 // keep notes a version that is newer than the cache, for as long as it is.
 func (c *call) keep(o client.Object) {
 	c.record.wrote = o.GetResourceVersion()
-	c.memory.answers.Add(o.GetUID(), o)
+	c.memory.answers.Add(o.GetUID(), answer{o, c.now})
 }
 
 func (c *call) owner() fieldowners.Owner {

@@ -7,7 +7,8 @@
 //
 // What an Applier does not trust, and what it does about it:
 //
-//   - the cache may be older than its own last write: it then works on what the API server answered to that write;
+//   - the cache may be older than its own last write: it then works on what the API server answered to that write, for a minute;
+//     then it looks past the cache, for versions go back where the API server is restored from a backup;
 //   - the cache may have dropped managedFields: it says so once, and compares values only;
 //   - managedFields may have been wiped on the server: it takes its fields back with one write, but those that it gives up
 //     later stay, since the API server then books all that was there on the manager "before-first-apply" as well;

@@ -17,6 +17,8 @@ const (
 	DefaultRemember = 1 << 17
 	// rememberAnswers is how many answers of the API server are kept until the cache has caught up with them.
 	rememberAnswers = 512
+	// trustAnswers is how long an answer counts for more than a cache that is behind it. No cache that is in order is that far behind.
+	trustAnswers = time.Minute
 )
 
 // record is what an Applier remembers of one object; its mutex is held during a call.
@@ -24,7 +26,8 @@ type record struct {
 	sync.Mutex
 	// known tells that the fields below are set.
 	known bool
-	// version is the resourceVersion at which digest was last known to be in place; wrote is that of our own last write.
+	// version is the resourceVersion at which digest was last known to be in place; wrote is that of our own last write, or of what was
+	// read past the cache since.
 	version, wrote string
 	// at is the time of our own last write.
 	at time.Time
@@ -76,7 +79,13 @@ func (r *record) age(now time.Time) time.Duration {
 // memory maps UIDs, which no two objects ever share, to records and to recent answers.
 type memory struct {
 	records *lru.Cache[types.UID, *record]
-	answers *lru.Cache[types.UID, client.Object]
+	answers *lru.Cache[types.UID, answer]
+}
+
+// answer is an object as the API server had it at a time.
+type answer struct {
+	client.Object
+	at time.Time
 }
 
 func newMemory(size int) (*memory, error) {
@@ -84,7 +93,7 @@ func newMemory(size int) (*memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	answers, err := lru.New[types.UID, client.Object](rememberAnswers)
+	answers, err := lru.New[types.UID, answer](rememberAnswers)
 	return &memory{records: records, answers: answers}, err
 }
 
@@ -108,6 +117,15 @@ func (m *memory) add(uid types.UID, r *record) (*record, bool) {
 	}
 	raced, found, _ := m.records.PeekOrAdd(uid, r)
 	return raced, found
+}
+
+// answer is the last answer for an object, nil when it is forgotten or from another time than the last minute.
+func (m *memory) answer(uid types.UID, now time.Time) client.Object {
+	a, found := m.answers.Get(uid)
+	if age := now.Sub(a.at); !found || age < 0 || age > trustAnswers {
+		return nil
+	}
+	return a.Object
 }
 
 func (m *memory) forget(uid types.UID) {

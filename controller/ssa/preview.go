@@ -61,7 +61,7 @@ func (c *call) preview(ctx context.Context) (Preview, error) {
 	}
 	if c.isBehind() {
 		defer func(doubt bool, last digest) { c.record.doubt, c.record.last = doubt, last }(c.record.doubt, c.record.last)
-		if err := c.catchUp(ctx); err != nil {
+		if _, err := c.catchUp(ctx); err != nil {
 			return Preview{}, err
 		}
 	}

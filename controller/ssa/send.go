@@ -318,7 +318,9 @@ func (c *call) judge(ctx context.Context, live client.Object, raw *unstructured.
 	c.Live = answer
 	c.remember(answer.GetResourceVersion())
 	c.record.at = c.now
-	if c.result.Outcome != NoOp {
+	if c.result.Outcome == NoOp {
+		c.record.wrote = answer.GetResourceVersion() // the one that live has, older than before where versions went back
+	} else {
 		c.keep(answer)
 	}
 	if len(lost) > 0 {

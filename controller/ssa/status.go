@@ -53,10 +53,10 @@ func (w *StatusWriter) Write(ctx context.Context, in Intent) (Result, error) {
 }
 
 // Newest is the newest version of an object that is known without a request: what the API server answered to the last write while
-// the cache is behind it, else live itself. What a status says that has to be kept has to be read from it.
+// the cache is behind it, for a minute at most, else live itself. What a status says that has to be kept has to be read from it.
 func (w *StatusWriter) Newest(live client.Object) client.Object {
-	answer, found := w.applier.memory.answers.Peek(live.GetUID())
-	if found && isOlder(live.GetResourceVersion(), answer.GetResourceVersion()) {
+	answer := w.applier.memory.answer(live.GetUID(), w.applier.opts.Clock.Now())
+	if answer != nil && isOlder(live.GetResourceVersion(), answer.GetResourceVersion()) {
 		return answer
 	}
 	return live

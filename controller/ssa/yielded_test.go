@@ -85,7 +85,7 @@ func TestPreviewChangesNothingThatAnApplyGoesBy(t *testing.T) {
 	r := a.memory.of("1")
 	r.wrote = "4"
 	r.Unlock()
-	a.memory.answers.Add("1", heldByThem("4"))
+	a.memory.answers.Add("1", answer{heldByThem("4"), a.opts.Clock.Now()})
 	_, err := a.Preview(context.Background(), in)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(a.memory.answers.Contains("1")).To(BeTrue())

@@ -2,13 +2,20 @@ package ssa_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/hduolab/quell/controller/ssa"
+	"github.com/hduolab/quell/test/localcluster"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/applyconfigurations"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -120,6 +127,81 @@ var _ = Describe("a cache that is older than our last write and shows what is de
 		wire.requests()
 		Expect(write(ctx, w, status(name, content{"s": "a"}), fetchThing(ctx, name)).Outcome).To(Equal(ssa.Unchanged))
 		Expect(wire.requests()).To(BeEmpty())
+	})
+})
+
+var _ = Describe("an API server that is restored from a backup", func() {
+	var restored *localcluster.Cluster
+	var c client.Client
+	copyTo := func(ctx SpecContext, from, to string) {
+		GinkgoHelper()
+		Expect(restored.Kill(localcluster.Etcd)).To(Succeed())
+		Expect(os.RemoveAll(to)).To(Succeed())
+		Expect(os.CopyFS(to, os.DirFS(from))).To(Succeed())
+		Expect(restored.Restart(ctx, localcluster.Etcd)).To(Succeed())
+	}
+	fetch := func(ctx SpecContext) *corev1.ConfigMap {
+		GinkgoHelper()
+		cm := &corev1.ConfigMap{}
+		Expect(c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "config"}, cm)).To(Succeed())
+		return cm
+	}
+
+	It("has its older versions believed after a minute, with and without a reader", func(ctx SpecContext) {
+		var err error
+		restored, err = localcluster.Start(ctx, localcluster.Options{ControlPlaneOnly: true, Log: GinkgoWriter})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func() { Expect(restored.Stop()).To(Succeed()) })
+		data := filepath.Join(restored.DataDir(), "etcd")
+		backup := filepath.Join(GinkgoT().TempDir(), "etcd")
+		requests := &traffic{}
+		cfg := restored.Config()
+		cfg.Wrap(requests.over)
+		c = newClient(cfg)
+		clock := newClock()
+		changed := func(o *ssa.Options) {
+			o.Client, o.Reader, o.Types = c, c, applyconfigurations.NewTypeConverter(scheme)
+		}
+		says := func(text string) runtime.ApplyConfiguration {
+			return corev1ac.ConfigMap("config", namespace).WithData(map[string]string{"text": text})
+		}
+		reading, blind := newApplier(clock, changed), newApplier(clock, changed, func(o *ssa.Options) { o.Reader = nil })
+		apply(ctx, reading, says("old"), nil)
+		copyTo(ctx, data, backup)
+		for i := range 200 { // more versions than a start of the API server makes
+			apply(ctx, reading, says(fmt.Sprint(i)), fetch(ctx), fmt.Sprint(i))
+		}
+		for _, a := range []*ssa.Applier{reading, blind} {
+			apply(ctx, a, says("between"), fetch(ctx), "between")
+			apply(ctx, a, says("new"), fetch(ctx), "new")
+		}
+		lost := fetch(ctx).ResourceVersion
+		copyTo(ctx, backup, data)
+		Expect(restored.Restart(ctx, localcluster.APIServer)).To(Succeed())
+
+		live := fetch(ctx)
+		Expect(live.Data).To(HaveKeyWithValue("text", "old"))
+		for _, a := range []*ssa.Applier{reading, blind} {
+			requests.requests()
+			Expect(apply(ctx, a, says("new"), live, "new").Outcome).To(Equal(ssa.Unchanged), "it may be the cache that is late")
+			Expect(requests.requests()).To(BeEmpty())
+		}
+		clock.Step(61 * time.Second)
+		Expect(apply(ctx, reading, says("new"), live, "new").Outcome).To(Equal(ssa.Applied))
+		Expect(fetch(ctx).Data).To(HaveKeyWithValue("text", "new"))
+		Expect(apply(ctx, blind, says("new"), fetch(ctx), "new").Outcome).To(Equal(ssa.NoOp), "it cannot look, so it asks")
+		requests.requests()
+		for _, a := range []*ssa.Applier{reading, blind} {
+			for range 3 {
+				clock.Step(10 * time.Minute)
+				live := fetch(ctx)
+				metav1.SetMetaDataAnnotation(&live.ObjectMeta, "others", clock.Now().String())
+				Expect(c.Update(ctx, live)).To(Succeed())
+				Expect(apply(ctx, a, says("new"), live, "new").Outcome).To(Equal(ssa.Unchanged))
+			}
+		}
+		Expect(requests.requests()).To(HaveLen(12), "those of the test")
+		Expect(resourceversion.CompareResourceVersion(fetch(ctx).ResourceVersion, lost)).To(Equal(-1), "all of it at older versions")
 	})
 })
 
