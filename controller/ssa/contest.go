@@ -109,10 +109,12 @@ func (c *call) rule(contests []contest) (forced, done bool, err error) {
 	if err != nil {
 		return false, false, err
 	}
-	var yields, reports []contest
+	var yields, reports, unnamed []contest
 	for _, x := range contests {
 		switch rule := rules.strictest(x.path); {
-		case x.path == nil, rule == Report:
+		case x.path == nil:
+			unnamed = append(unnamed, x)
+		case rule == Report:
 			reports = append(reports, x)
 		case rule == Yield:
 			yields = append(yields, x)
@@ -120,11 +122,42 @@ func (c *call) rule(contests []contest) (forced, done bool, err error) {
 			forced = true
 		}
 	}
-	if err := c.yield(yields); err != nil || len(reports) == 0 {
-		return forced, false, err
+	if err := c.yield(yields); err != nil {
+		return false, false, err
+	}
+	if len(unnamed) > 0 {
+		if forcing, err := c.forcesAllChanges(rules); err != nil {
+			return false, false, err
+		} else if forcing {
+			forced = true
+		} else {
+			reports = append(reports, unnamed...)
+		}
+	}
+	if len(reports) == 0 {
+		return forced, false, nil
 	}
 	c.result.Outcome, c.result.RetryAfter, c.result.Conflicts = Conflicted, 0, conflicts(reports)
 	return false, true, nil
+}
+
+// forcesAllChanges reports whether all that an apply of the content would change may be taken. It rules contests over fields that have
+// another name in the version in which their owner wrote them: which of ours they are is not known, so none of these can be left out.
+func (c *call) forcesAllChanges(rules verdicts) (bool, error) {
+	changes := c.begins()
+	if c.Live != nil {
+		live, _, err := c.typedOf(c.Live)
+		if err != nil {
+			return false, err
+		}
+		changes = changedBy(c.content, live)
+	}
+	if mine, found := fieldowners.Find(c.entries, c.owner()); found {
+		changes = changes.Union(mine.Fields.Difference(c.fields))
+	}
+	forcing := true
+	changes.Iterate(func(p fieldpath.Path) { forcing = forcing && rules.strictest(p) == Force })
+	return forcing, nil
 }
 
 // conflicts are contests in the words of the API server, which does not tell the API version of an applier.

@@ -21,7 +21,9 @@ const (
 	// another value, and stated again when nobody does. What is left out always belongs to somebody else, so nothing falls
 	// back to its default; see Result.Yielded.
 	Yield Rule = "Yield"
-	// Report applies nothing of the object: the outcome is Conflicted.
+	// Report applies nothing of the object: the outcome is Conflicted. It is also what becomes of a field that has another name in the API
+	// version in which its owner wrote it, unless all fields that the apply would change are under Force: which of them it is, only
+	// the API server knows.
 	Report Rule = "Report"
 )
 

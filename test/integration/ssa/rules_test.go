@@ -513,3 +513,36 @@ func verbs(requests []string) string {
 	}
 	return strings.Join(words, " ")
 }
+
+var _ = Describe("a field that has another name in the version in which its owner wrote it", func() {
+	DescribeTable("is taken where all that would change is under Force, and reported otherwise",
+		func(ctx SpecContext, rules ssa.Rules, taken bool) {
+			a, name := newBuiltin(), newName()
+			Expect(admin.Apply(ctx, scaler(name), client.FieldOwner(they))).To(Succeed())
+			before := fetchScaler(ctx, name)
+			if !taken {
+				for range 10 {
+					result := ruled(ctx, a, rules, scaler2(name, 90), fetchScaler(ctx, name))
+					Expect(result.Outcome).To(Equal(ssa.Conflicted), "%s", result)
+					Expect(result.Conflicts).To(HaveExactElements(And(
+						HaveField("Owner.Manager", they), HaveField("Path", ContainSubstring(behavior)))))
+				}
+				Expect(wire.requests()).To(HaveLen(1+ssa.DefaultContentionPace.Free), "at that pace")
+				Expect(fetchScaler(ctx, name).ResourceVersion).To(Equal(before.ResourceVersion))
+				return
+			}
+			Expect(ruled(ctx, a, rules, scaler2(name, 90), before).Outcome).To(Equal(ssa.Applied))
+			Expect(wire.requests()).To(HaveLen(2), "without force, and with")
+			live := fetchScaler(ctx, name)
+			Expect(window(live)).To(HaveValue(BeEquivalentTo(90)))
+			Expect(live.Spec.MinReplicas).To(HaveValue(BeEquivalentTo(2)), "which is theirs")
+			Expect(ruled(ctx, a, rules, scaler2(name, 90), live).Outcome).To(Equal(ssa.Unchanged))
+			Expect(wire.requests()).To(BeEmpty())
+		},
+		Entry("all but a field that is not in question", by(ssa.Force, ssa.PathRule{Path: ".spec.minReplicas", Rule: ssa.Yield}), true),
+		Entry("all but a field that stays", by(ssa.Force, ssa.PathRule{Path: ".spec.maxReplicas", Rule: ssa.Report}), true),
+		Entry("not that field", by(ssa.Force, ssa.PathRule{Path: ".spec.behavior", Rule: ssa.Yield}), false),
+		Entry("only another field", by(ssa.Yield, ssa.PathRule{Path: ".spec.minReplicas", Rule: ssa.Force}), false),
+		Entry("nothing", by(ssa.Yield), false),
+	)
+})
