@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -104,8 +105,8 @@ func (c *call) leave(ctx context.Context, err error) {
 
 // versionOf is the API version in which our own entry is to name the fields of former ones: that of all of them, since the API server
 // then converts the object to it at our next apply and removes what is not wanted also where its name is another one in the content's
-// version. When they are of several versions, or of one that is not served any more, it is the content's: fields that have the same
-// name there are ours, the others are nobody's and stay.
+// version. When they are of several versions, or of one of another group, which is not converted, or not served or not to be read any
+// more, it is the content's: fields that have the same name there are ours, the others are nobody's and stay.
 func (c *call) versionOf(ctx context.Context, entries []metav1.ManagedFieldsEntry) (string, error) {
 	content := c.object.GetAPIVersion()
 	var version string
@@ -118,11 +119,11 @@ func (c *call) versionOf(ctx context.Context, entries []metav1.ManagedFieldsEntr
 			version = e.APIVersion
 		}
 	}
-	if version == content {
+	if version == content || schema.FromAPIVersionAndKind(version, "").Group != c.object.GroupVersionKind().Group {
 		return content, nil
 	}
 	err := c.readIn(ctx, version, &unstructured.Unstructured{})
-	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || meta.IsNoMatchError(err) {
 		return content, nil
 	}
 	if err != nil {
