@@ -254,18 +254,6 @@ func shuffled() content {
 	return s
 }
 
-// expectInPlace expects that content is in place for a new process, and for an apply that is sent all the same.
-func expectInPlace(ctx SpecContext, restarted func() *ssa.Applier, desired runtime.ApplyConfiguration, live client.Object) {
-	GinkgoHelper()
-	Expect(apply(ctx, restarted(), desired, live).Outcome).To(Equal(ssa.Unchanged))
-	raw, err := json.Marshal(desired)
-	Expect(err).NotTo(HaveOccurred())
-	body := &unstructured.Unstructured{}
-	Expect(body.UnmarshalJSON(raw)).To(Succeed())
-	Expect(admin.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), client.FieldOwner(me), client.ForceOwnership)).To(Succeed())
-	Expect(body.GetResourceVersion()).To(Equal(live.GetResourceVersion()))
-}
-
 var _ = Describe("a status of a typed kind", func() {
 	typedWriter := func() *ssa.StatusWriter {
 		return newWriter(newClock(), func(o *ssa.StatusOptions) { o.Types = applyconfig.NewTypeConverter(scheme) })
