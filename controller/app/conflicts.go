@@ -13,7 +13,6 @@ import (
 	"github.com/hduolab/quell/controller/ssa"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Reasons of the condition FieldConflict beside reasonContended.
@@ -180,18 +179,6 @@ func since(c quellv1alpha1.FieldConflict, before []quellv1alpha1.FieldConflict, 
 
 func ownerOf(c quellv1alpha1.FieldConflict) fieldowners.Owner {
 	return fieldowners.Owner{Manager: c.Manager, Operation: c.Operation, Subresource: c.Subresource}
-}
-
-// foreignFields tells who else owns what of a child, in any order of time.
-func foreignFields(o client.Object) []string {
-	var list []string
-	for _, e := range o.GetManagedFields() {
-		if e.Subresource != "status" && e.Manager != ChildManager && e.FieldsV1 != nil {
-			list = append(list, fmt.Sprintf("%s %s", fieldowners.OwnerOf(&e), e.FieldsV1.GetRawString()))
-		}
-	}
-	slices.Sort(list)
-	return list
 }
 
 func ownerWords(o fieldowners.Owner) string {

@@ -243,24 +243,3 @@ func ownsReplicas(manager string, operation metav1.ManagedFieldsOperationType) [
 		Manager: manager, Operation: operation, APIVersion: "apps/v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`),
 	}}
 }
-
-func TestTheLoopIsWokenWhenOwnersChange(t *testing.T) {
-	g := NewWithT(t)
-	deployment := func(entries ...metav1.ManagedFieldsEntry) client.Object {
-		d := running(shop())
-		d.ManagedFields = entries
-		return d
-	}
-	entry := func(manager, subresource, fields string, at time.Time) metav1.ManagedFieldsEntry {
-		return metav1.ManagedFieldsEntry{Manager: manager, Operation: "Update", Subresource: subresource, Time: &metav1.Time{Time: at}, FieldsV1: metav1.NewFieldsV1(fields)}
-	}
-	a, b := entry("a", "", `{"f:spec":{"f:replicas":{}}}`, midday), entry("b", "scale", `{"f:spec":{"f:replicas":{}}}`, midday)
-	before := foreignFields(deployment(a, b))
-	g.Expect(before).To(HaveLen(2))
-	later := a
-	later.Time = &metav1.Time{Time: midday.Add(time.Hour)}
-	g.Expect(foreignFields(deployment(b, later))).To(Equal(before), "neither time nor order")
-	g.Expect(foreignFields(deployment(a, b, entry("kube-controller-manager", "status", `{}`, midday), entry(ChildManager, "", `{}`, midday)))).To(Equal(before))
-	g.Expect(foreignFields(deployment(b))).NotTo(Equal(before))
-	g.Expect(foreignFields(deployment(a, entry("b", "scale", `{"f:spec":{}}`, midday)))).NotTo(Equal(before))
-}

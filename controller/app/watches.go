@@ -147,7 +147,7 @@ func (k kind) facts(o client.Object) any {
 			OwnerReferences: o.GetOwnerReferences(), DeletionTimestamp: o.GetDeletionTimestamp(), Finalizers: o.GetFinalizers(),
 		},
 		Owned:  eventfilter.OwnedFields(o, ChildManager, ""),
-		Theirs: foreignFields(o),
+		Theirs: eventfilter.ForeignFields(o, ChildManager),
 		Status: k.status(o),
 	}
 }

@@ -3,6 +3,7 @@ package eventfilter_test
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -243,5 +244,37 @@ func TestOwnedFields(t *testing.T) {
 	s.apply("other", `{"replicas": 5}`)
 	if after := eventfilter.OwnedFields(s.see(), manager, "status"); after == before {
 		t.Error("a lost field does not change the owned fields")
+	}
+}
+
+func TestForeignFields(t *testing.T) {
+	entry := func(manager, subresource, fields string, hour int) metav1.ManagedFieldsEntry {
+		at := metav1.Date(2026, time.January, 1, hour, 0, 0, 0, time.UTC)
+		return metav1.ManagedFieldsEntry{Manager: manager, Operation: "Update", Subresource: subresource, Time: &at, FieldsV1: metav1.NewFieldsV1(fields)}
+	}
+	foreign := func(entries ...metav1.ManagedFieldsEntry) string {
+		return strings.Join(eventfilter.ForeignFields(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{ManagedFields: entries}}, manager), "\n")
+	}
+	const replicas = `{"f:spec":{"f:replicas":{}}}`
+	a, b := entry("a", "", replicas, 1), entry("b", "scale", replicas, 1)
+	before := foreign(a, b)
+	for name, same := range map[string]string{
+		"in another order, written later": foreign(b, entry("a", "", replicas, 2)),
+		"beside ours and status":          foreign(a, entry("c", "status", replicas, 1), entry(manager, "", replicas, 1), b),
+	} {
+		if same != before {
+			t.Errorf("%s: %s, before %s", name, same, before)
+		}
+	}
+	for name, other := range map[string]string{
+		"one has let go":         foreign(b),
+		"one has another field":  foreign(a, entry("b", "scale", `{"f:spec":{}}`, 1)),
+		"one has another name":   foreign(a, entry("c", "scale", replicas, 1)),
+		"nobody else is left":    foreign(),
+		"one writes as the spec": foreign(a, entry("b", "", replicas, 1)),
+	} {
+		if other == before {
+			t.Errorf("%s: the same, %s", name, other)
+		}
 	}
 }

@@ -1,6 +1,10 @@
 package eventfilter
 
 import (
+	"fmt"
+	"slices"
+
+	"github.com/hduolab/quell/controller/fieldowners"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -26,7 +30,9 @@ func Asked() predicate.Predicate {
 //
 // It drops every other change. What the projection leaves out is seen at the next event that passes or the resync, so it
 // has to hold whatever decides about a write. For a child that is applied: its generation, labels, annotations and owner
-// references, and the fields that the applier owns (OwnedFields), so that a lost field is repaired.
+// references (of a kind without generation its spec), the fields that the applier owns (OwnedFields), so that a lost field is
+// repaired, and where its rules leave fields to others or report them, those that these own (ForeignFields), so that the end of it is
+// seen.
 func Projected[T client.Object](project func(T) any) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		older, ok := e.ObjectOld.(T)
@@ -46,4 +52,17 @@ func OwnedFields(o client.Object, manager, subresource string) string {
 		}
 	}
 	return ""
+}
+
+// ForeignFields tells what others than a manager own of an object, its status left out: the same for the same owners and fields,
+// whatever the order and the times of their writes. It is made for comparison in a projection.
+func ForeignFields(o client.Object, manager string) []string {
+	var list []string
+	for _, e := range o.GetManagedFields() {
+		if e.Subresource != "status" && e.Manager != manager && e.FieldsV1 != nil {
+			list = append(list, fmt.Sprintf("%s %s", fieldowners.OwnerOf(&e), e.FieldsV1.GetRawString()))
+		}
+	}
+	slices.Sort(list)
+	return list
 }

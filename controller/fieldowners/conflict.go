@@ -2,6 +2,7 @@ package fieldowners
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"strconv"
 
@@ -16,6 +17,9 @@ type Conflict struct {
 	// Path of the field as the API server writes it, for example .spec.template.spec.containers[name="web"].image.
 	Path string
 }
+
+// String gives the conflict in words, for example `.spec.replicas owned by "kubectl-edit" (Update)`.
+func (c Conflict) String() string { return fmt.Sprintf("%s owned by %s", c.Path, c.Owner) }
 
 // conflictMessage is the form in which the API server's field manager words a cause
 // (k8s.io/apimachinery/pkg/util/managedfields/internal, conflict.go); the manager is quoted by strconv.Quote.

@@ -25,7 +25,8 @@ type Options struct {
 	// Reader reads past the cache, as a manager's GetAPIReader does; needed for FormerManagers and for taking over entries
 	// that updates under our own name left, which also takes the permission to patch the object itself. Without these the
 	// entries stay as they are, and so does what others left in the way (see Applier.Apply). It is also asked when a request met
-	// another version than it was made for, and whether an object is Gone or only its subresource not served.
+	// another version than it was made for, when a cache is still behind our own last write after a minute, and whether an object is
+	// Gone or only its subresource not served.
 	Reader client.Reader
 	// Types gives the kinds their merge rules: NewTypeConverter beside generated apply configurations. Required.
 	Types managedfields.TypeConverter
@@ -101,8 +102,9 @@ func NewApplier(o Options) (*Applier, error) {
 }
 
 // Apply brings the object to the desired state, with one apply request as a rule, and none when it is there already. It
-// takes a second one where Intent.Rules do not force all and somebody holds a field, and up to five where the object changes
-// meanwhile. Where others left something beside which the desired state is not valid, under rule Force, that is taken over and
+// takes a second one where Intent.Rules do not force all and somebody holds a field, or where giving up fields makes the API server
+// drop a map that the content has, empty; and it is tried up to five times where the object changes meanwhile. Where others left
+// something beside which the desired state is not valid, under rule Force, that is taken over and
 // removed, at the cost of a read, some dry runs and a patch of managedFields. What became of it is in the Result. An error means
 // that the request was refused or its fate is unknown; IsTerminal tells whether trying again is pointless.
 func (a *Applier) Apply(ctx context.Context, in Intent) (Result, error) {
@@ -128,7 +130,8 @@ type call struct {
 	finish
 	record *record
 	sent   digest
-	// given is the version of Live as the caller gave it, "" when there is none.
+	// given is the version that an exact request is for: that of Live as the caller gave it, later that of what our own apply has
+	// just made of it; "" when there is none.
 	given string
 	// inputs is what the content depends on, as the caller saw it.
 	inputs string

@@ -11,7 +11,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// contest is a field of the content that others own with another value. path is nil for one that only the API server knows.
+// contest is a field of the content that others own with another value. path is nil where text alone is known, from the API server: the
+// content has no such field, or two of that text.
 type contest struct {
 	path   fieldpath.Path
 	text   string
@@ -111,12 +112,14 @@ func (c *call) rule(contests []contest) (forced, done bool, err error) {
 	}
 	var yields, reports, unnamed []contest
 	for _, x := range contests {
-		switch rule := rules.strictest(x.path); {
-		case x.path == nil:
+		if x.path == nil {
 			unnamed = append(unnamed, x)
-		case rule == Report:
+			continue
+		}
+		switch rules.strictest(x.path) {
+		case Report:
 			reports = append(reports, x)
-		case rule == Yield:
+		case Yield:
 			yields = append(yields, x)
 		default:
 			forced = true
@@ -126,9 +129,11 @@ func (c *call) rule(contests []contest) (forced, done bool, err error) {
 		return false, false, err
 	}
 	if len(unnamed) > 0 {
-		if forcing, err := c.forcesAllChanges(rules); err != nil {
+		forcing, err := c.forcesAllChanges(rules)
+		if err != nil {
 			return false, false, err
-		} else if forcing {
+		}
+		if forcing {
 			forced = true
 		} else {
 			reports = append(reports, unnamed...)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // InvalidContentError says that an apply configuration can never be applied as it is; nothing was sent.
@@ -52,4 +53,13 @@ func hasAny(text string, parts []string) bool {
 		}
 	}
 	return false
+}
+
+// details are those of an error that the API server answered, empty for any other.
+func details(err error) metav1.StatusDetails {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return metav1.StatusDetails{}
+	}
+	return *status.Status().Details
 }

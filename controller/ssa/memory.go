@@ -17,7 +17,7 @@ const (
 	DefaultRemember = 1 << 17
 	// rememberAnswers is how many answers of the API server are kept until the cache has caught up with them.
 	rememberAnswers = 512
-	// trustAnswers is how long an answer counts for more than a cache that is behind it. No cache that is in order is that far behind.
+	// trustAnswers is how long an answer counts for more than a cache that is behind it. A cache that works is not that far behind.
 	trustAnswers = time.Minute
 )
 
@@ -26,7 +26,7 @@ type record struct {
 	sync.Mutex
 	// known tells that the fields below are set.
 	known bool
-	// version is the resourceVersion at which digest was last known to be in place; wrote is that of our own last write, or of what was
+	// version is the resourceVersion at which content was last known to be in place; wrote is that of our own last write, or of what was
 	// read past the cache since.
 	version, wrote string
 	// at is the time of our own last write.
@@ -47,7 +47,7 @@ type record struct {
 	granted bool
 	// stale paces exact writes that meet another version.
 	stale brake
-	// denied tells that the fields of former managers cannot be taken over.
+	// denied tells that managedFields cannot be patched, for former managers as for what is in the way.
 	denied bool
 	// outcome of the last call.
 	outcome Outcome

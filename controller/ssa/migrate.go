@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -44,20 +45,20 @@ func (c *call) takeOver(ctx context.Context) error {
 
 // read gets the object past the cache.
 func (c *call) read(ctx context.Context) (*unstructured.Unstructured, error) {
-	fresh := &unstructured.Unstructured{}
-	return fresh, c.readIn(ctx, c.object.GetAPIVersion(), fresh)
+	return c.readIn(ctx, c.object.GetAPIVersion())
 }
 
 // readIn gets the object in an API version past the cache.
-func (c *call) readIn(ctx context.Context, version string, fresh *unstructured.Unstructured) error {
+func (c *call) readIn(ctx context.Context, version string) (*unstructured.Unstructured, error) {
+	fresh := &unstructured.Unstructured{}
 	fresh.SetAPIVersion(version)
 	fresh.SetKind(c.object.GetKind())
-	return c.opts.Reader.Get(ctx, client.ObjectKeyFromObject(c.object), fresh)
+	return fresh, c.opts.Reader.Get(ctx, client.ObjectKeyFromObject(c.object), fresh)
 }
 
 // patchEntries merges former entries of fresh in the API server. fresh is what came back, or as it was when it changed meanwhile.
 func (c *call) patchEntries(ctx context.Context, fresh *unstructured.Unstructured) error {
-	version, err := c.versionOf(ctx, fresh.GetManagedFields())
+	version, err := c.versionToTakeOver(ctx, fresh.GetManagedFields())
 	if err != nil {
 		return err
 	}
@@ -103,26 +104,23 @@ func (c *call) leave(ctx context.Context, err error) {
 		"kind", c.record.kind, "name", c.object.GetName(), "fieldManager", c.opts.FieldManager)
 }
 
-// versionOf is the API version in which our own entry is to name the fields of former ones: that of all of them, since the API server
-// then converts the object to it at our next apply and removes what is not wanted also where its name is another one in the content's
-// version. When they are of several versions, or of one of another group, which is not converted, or not served or not to be read any
-// more, it is the content's: fields that have the same name there are ours, the others are nobody's and stay.
-func (c *call) versionOf(ctx context.Context, entries []metav1.ManagedFieldsEntry) (string, error) {
+// versionToTakeOver is the API version in which our own entry is to name the fields of former ones. As a rule it is the one that they
+// all have: at our next apply the API server converts the object to it, and so removes what is not wanted also where that has another
+// name in the content's version. It is the content's version when they have several, or one that cannot be converted to: of another
+// group, not served any more, or not ours to read. Then fields of the same name are ours, and the others are nobody's and stay.
+func (c *call) versionToTakeOver(ctx context.Context, entries []metav1.ManagedFieldsEntry) (string, error) {
 	content := c.object.GetAPIVersion()
-	var version string
+	versions := sets.New[string]()
 	for _, e := range entries {
-		switch {
-		case !c.isMerged(e):
-		case version != "" && version != e.APIVersion:
-			return content, nil
-		default:
-			version = e.APIVersion
+		if c.isMerged(e) {
+			versions.Insert(e.APIVersion)
 		}
 	}
-	if version == content || schema.FromAPIVersionAndKind(version, "").Group != c.object.GroupVersionKind().Group {
+	version, _ := versions.PopAny()
+	if len(versions) > 0 || version == content || schema.FromAPIVersionAndKind(version, "").Group != c.object.GroupVersionKind().Group {
 		return content, nil
 	}
-	err := c.readIn(ctx, version, &unstructured.Unstructured{})
+	_, err := c.readIn(ctx, version)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || meta.IsNoMatchError(err) {
 		return content, nil
 	}

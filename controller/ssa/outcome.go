@@ -162,11 +162,14 @@ func (r Result) Paths() []string {
 	return paths
 }
 
-// String gives the outcome and its reasons in one line.
+// String gives the outcome, its reasons and conflicts in one line.
 func (r Result) String() string {
-	words := make([]string, len(r.Reasons))
-	for i, reason := range r.Reasons {
-		words[i] = reason.String()
+	var words []string
+	for _, reason := range r.Reasons {
+		words = append(words, reason.String())
+	}
+	for _, conflict := range r.Conflicts {
+		words = append(words, conflict.String())
 	}
 	if len(words) == 0 {
 		return string(r.Outcome)

@@ -28,7 +28,8 @@ type Preview struct {
 }
 
 // Preview compares the object with the desired state as Apply does, sends nothing to change it, and changes nothing that an
-// Apply goes by. What admission or a validation would make of it, it cannot tell. An error says that they cannot be compared;
+// Apply goes by. It reads past the cache where Apply would, when live is older than our own last write and the answer to that is
+// gone. What admission or a validation would make of it, it cannot tell. An error says that they cannot be compared;
 // IsTerminal tells whether trying again is pointless.
 func (a *Applier) Preview(ctx context.Context, in Intent) (Preview, error) {
 	if isNil(in.Live) {

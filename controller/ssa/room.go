@@ -3,7 +3,6 @@ package ssa
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"maps"
 	"regexp"
 	"slices"
@@ -36,7 +35,8 @@ func (c *call) makeRoom(ctx context.Context, refusal error) (bool, error) {
 	if c.madeRoom || c.Live == nil || c.opts.Reader == nil || c.opts.Subresource != "" || c.record.denied {
 		return false, nil
 	}
-	if seen, err := c.survey(c.Live); err != nil || len(seen.choices(causes(refusal))) == 0 {
+	named := details(refusal).Causes
+	if seen, err := c.survey(c.Live); err != nil || len(seen.choices(named)) == 0 {
 		return false, err
 	}
 	fresh, err := c.read(ctx)
@@ -53,8 +53,8 @@ func (c *call) makeRoom(ctx context.Context, refusal error) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	for _, obstacles := range s.choices(causes(refusal)) {
-		entries, err := c.without(obstacles, fresh)
+	for _, obstacles := range s.choices(named) {
+		entries, err := c.entriesWith(obstacles, fresh)
 		if err != nil {
 			logf.FromContext(ctx).Error(err, "what others left in the way cannot be taken over",
 				"kind", c.record.kind, "name", c.object.GetName(), "fieldManager", c.opts.FieldManager)
@@ -72,21 +72,13 @@ func (c *call) makeRoom(ctx context.Context, refusal error) (bool, error) {
 	return false, nil
 }
 
-// without is the managedFields of fresh with the obstacles in our own entry, for an apply without them to remove.
-func (c *call) without(obstacles []fieldpath.Path, fresh *unstructured.Unstructured) ([]metav1.ManagedFieldsEntry, error) {
+// entriesWith are the managedFields of fresh with the obstacles in our own entry, for an apply that does not have them to remove.
+func (c *call) entriesWith(obstacles []fieldpath.Path, fresh *unstructured.Unstructured) ([]metav1.ManagedFieldsEntry, error) {
 	return fieldowners.Handover{
 		From:  func(o fieldowners.Owner) bool { return o.Subresource == "" },
 		Paths: obstacles,
 		To:    c.opts.FieldManager,
 	}.Apply(fresh.GetManagedFields())
-}
-
-func causes(err error) []metav1.StatusCause {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) || status.Status().Details == nil {
-		return nil
-	}
-	return status.Status().Details.Causes
 }
 
 // site is an object and what it would be with our content.
@@ -369,9 +361,15 @@ func (c *call) tellRoom() {
 		return
 	}
 	c.result.Reasons = slices.DeleteFunc(slices.Clone(c.result.Reasons), func(r Reason) bool {
-		return r.Change == Removed && slices.ContainsFunc(room, func(o Reason) bool { return strings.HasPrefix(r.Path, o.Path) })
+		return r.Change == Removed && slices.ContainsFunc(room, func(o Reason) bool { return isAtOrBelow(r.Path, o.Path) })
 	})
 	c.result.Reasons = append(c.result.Reasons, room...)
 	sortReasons(c.result.Reasons)
 	c.record.room, c.record.inTheWay = nil, room
+}
+
+// isAtOrBelow compares paths as fieldowners.FormatPath writes them, where .spec.ports is not below .spec.port.
+func isAtOrBelow(path, top string) bool {
+	rest, found := strings.CutPrefix(path, top)
+	return found && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }

@@ -2,7 +2,6 @@ package ssa
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,7 +16,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// maxRequests bounds the applies of one call.
+// maxRequests bounds the attempts of one call; each takes a second apply where it empties a map.
 const maxRequests = 5
 
 // send applies the content and judges the API server's answer. Without force where Intent.Rules do not force all; what the
@@ -32,10 +31,10 @@ func (c *call) send(ctx context.Context) error {
 		if c.Tentative || c.outdated() {
 			return c.stale()
 		}
-		live := c.Live
+		live := c.Live // judge compares with it; reapply replaces it
 		answer, err := c.attempt(ctx)
 		if err == nil && c.isEmptied(answer) {
-			answer, err = c.again(ctx, answer)
+			answer, err = c.reapply(ctx, answer)
 		}
 		if err == nil {
 			return c.judge(ctx, live, answer)
@@ -172,18 +171,14 @@ func (c *call) arranged(o client.Object) map[string]any {
 
 func (c *call) request(ctx context.Context, u *unstructured.Unstructured) error {
 	body := client.ApplyConfigurationFromUnstructured(u)
-	if c.opts.Subresource == "" {
-		opts := []client.ApplyOption{client.FieldOwner(c.opts.FieldManager)}
-		if c.force {
-			opts = append(opts, client.ForceOwnership)
-		}
-		return c.opts.Client.Apply(ctx, body, opts...)
-	}
-	opts := []client.SubResourceApplyOption{client.FieldOwner(c.opts.FieldManager)}
+	opts := client.ApplyOptions{FieldManager: c.opts.FieldManager}
 	if c.force {
-		opts = append(opts, client.ForceOwnership)
+		opts.Force = new(true)
 	}
-	return c.opts.Client.SubResource(c.opts.Subresource).Apply(ctx, body, opts...)
+	if c.opts.Subresource == "" {
+		return c.opts.Client.Apply(ctx, body, &opts)
+	}
+	return c.opts.Client.SubResource(c.opts.Subresource).Apply(ctx, body, &client.SubResourceApplyOptions{ApplyOptions: opts})
 }
 
 // refused turns an error of the API server into an outcome where it is one, and returns it otherwise.
@@ -236,11 +231,8 @@ func (c *call) refusedBefore() (bool, error) {
 // isNotFound reports whether the object itself is missing, as opposed to its resource, its subresource or its namespace. The
 // client words a 404 without a body, which an API server gives for a path that it does not serve, as if it were the object's.
 func (c *call) isNotFound(err error) bool {
-	var status apierrors.APIStatus
-	if !apierrors.IsNotFound(err) || !errors.As(err, &status) || status.Status().Details == nil {
-		return false
-	}
-	return status.Status().Details.Name == c.object.GetName() && status.Status().Details.Kind != "namespaces" &&
+	d := details(err)
+	return apierrors.IsNotFound(err) && d.Name == c.object.GetName() && d.Kind != "namespaces" &&
 		!apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
@@ -256,19 +248,18 @@ func (c *call) isThere(ctx context.Context) bool {
 
 // isOtherUID reports whether an apply that named a UID met no object, or another one, of the same name.
 func isOtherUID(err error) bool {
-	var status apierrors.APIStatus
 	switch {
 	case apierrors.IsConflict(err):
 		return hasAny(err.Error(), []string{"uid mismatch", "UID in precondition"})
-	case apierrors.IsInvalid(err) && errors.As(err, &status) && status.Status().Details != nil:
-		return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
+	case apierrors.IsInvalid(err):
+		return slices.ContainsFunc(details(err).Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 	}
 	return false
 }
 
 // explain adds what a person can do about an error that the API server words for machines.
 func (c *call) explain(err error) error {
-	if !hasAny(err.Error(), []string{"request to convert CR to an invalid group/version"}) {
+	if !strings.Contains(err.Error(), "request to convert CR to an invalid group/version") {
 		return err
 	}
 	for _, e := range c.entries {

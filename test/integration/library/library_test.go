@@ -2,6 +2,7 @@ package library_test
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -169,7 +170,7 @@ var _ = Describe("the pieces", func() {
 		}
 		Expect(result.RequeueAfter).To(BeNumerically(">", 0))
 		Expect(recorder.Events).To(HaveLen(1))
-		Expect(<-recorder.Events).To(And(ContainSubstring("StatusContended"), ContainSubstring(rival)))
+		Expect(<-recorder.Events).To(And(ContainSubstring("Contended"), ContainSubstring(rival), ContainSubstring(".status.readyReplicas")))
 
 		twice := ready(app, &appsv1.Deployment{})
 		refused, err := written(ctx, w, fetched(ctx, newApp(ctx)), quellv1alpha1ac.AppStatus().WithConditions(twice, twice))
@@ -207,5 +208,9 @@ var _ = Describe("the pieces", func() {
 		Expect(fetched(ctx, service).Spec.Type).To(Equal(corev1.ServiceTypeNodePort))
 		repair := "patch services/ as " + childManager
 		Expect(writes(start, app)).To(HaveExactElements(repair+": 409", repair+": 200"), "under rules the API server is asked whose a field is")
+
+		service.ManagedFields = slices.DeleteFunc(service.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == rival })
+		Expect(admin.Update(ctx, service)).To(Succeed()) // kubectl quell release
+		Eventually(func() corev1.ServiceType { return fetched(ctx, service).Spec.Type }).WithContext(ctx).Should(Equal(corev1.ServiceTypeClusterIP))
 	})
 })

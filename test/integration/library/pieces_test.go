@@ -61,8 +61,8 @@ func answer(ctx context.Context, recorder events.EventRecorder, app *quellv1alph
 		return ctrl.Result{}, reconcile.TerminalError(err)
 	case err != nil:
 		return ctrl.Result{}, err
-	case written.Outcome == ssa.Contended && written.Began:
-		recorder.Eventf(app, nil, corev1.EventTypeWarning, "StatusContended", "Report", "others keep taking fields: %v", written.Rivals())
+	case written.Began && (written.Outcome == ssa.Contended || written.Outcome == ssa.Conflicted):
+		recorder.Eventf(app, nil, corev1.EventTypeWarning, string(written.Outcome), "Report", "others hold fields: %s", written)
 	case written.Outcome == ssa.SelfChurn, written.Outcome == ssa.DoesNotStick:
 		ctrl.LoggerFrom(ctx).Info("the status is not as it should be", "why", written.String()) // a fault of this operator
 	}
@@ -95,6 +95,7 @@ func applyService(ctx context.Context, c client.Client, applier *ssa.Applier, ap
 		WithName(app.Name).WithUID(app.UID).WithController(true)
 	return applier.Apply(ctx, ssa.Intent{
 		Desired: corev1ac.Service(app.Name, app.Namespace).WithOwnerReferences(owner).WithSpec(corev1ac.ServiceSpec().
+			WithType(corev1.ServiceTypeClusterIP).
 			WithSelector(map[string]string{"app": app.Name}).
 			WithPorts(corev1ac.ServicePort().WithName("http").WithPort(80))),
 		Live:   live,
@@ -108,7 +109,10 @@ func applyService(ctx context.Context, c client.Client, applier *ssa.Applier, ap
 
 // begin docs/library.md
 func serviceFacts(s *corev1.Service) any {
-	return []any{s.Generation, s.Labels, s.OwnerReferences, s.Spec.ClusterIP, eventfilter.OwnedFields(s, childManager, "")}
+	return []any{
+		s.Spec, s.Labels, s.OwnerReferences, // a Service has no generation
+		eventfilter.OwnedFields(s, childManager, ""), eventfilter.ForeignFields(s, childManager),
+	}
 }
 
 // end
