@@ -50,7 +50,7 @@ func TestUpgrade(t *testing.T) {
 		t.Skip("starts a cluster")
 	}
 	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(3 * time.Minute) // a limit against hanging, not a measure
+	SetDefaultEventuallyTimeout(8 * time.Minute) // a limit against hanging, not a measure
 	SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
 	EnforceDefaultTimeoutsWhenUsingContexts()
 	RunSpecs(t, "install, upgrade and uninstall on a real cluster")
